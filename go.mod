@@ -1,0 +1,3 @@
+module onsale
+
+go 1.26
