@@ -1,0 +1,223 @@
+package ledger
+
+import "onsale/internal/id"
+
+// A Command is one change that is asked of a ledger. The types of this file are all there are. All ids travel in the
+// commands, so that a batch can be run again. What is said of faults is in the order in which they are looked for.
+type Command interface {
+	// EventHint is the event where the command names one, else 0.
+	EventHint() id.ID
+	// SeatCount is how many seats the command names, for the bound on a batch.
+	SeatCount() int
+}
+
+// A Key makes a command idempotent (A12): the first effect of (customer, operation, Value) is remembered, and a repeat
+// is answered with the thing's present state. Refusals are not remembered. Fields are keyed hashes of the request's
+// fields, by name, so that a repeat with other content can be told which field differs.
+type Key struct {
+	Value  string // "" for none
+	Fields []KeyField
+}
+
+// A KeyField is the keyed hash of one field of a request.
+type KeyField struct {
+	Name string
+	Hash string
+}
+
+// SetEvent makes or changes the shard's row of an event. A Layout makes the seats: it must be there the first time, and
+// must name the same plan later (it is then ignored).
+//
+// Faults: conflict (a smaller version, or another plan); invalid. The same version again is a repeat and changes nothing.
+type SetEvent struct {
+	Event  Event
+	Layout *Layout
+}
+
+// HoldSeats claims seats for a customer, all or none (I3). Each must be available, or held by a hold whose time is up
+// (which then ends, wholly), or returned for longer than ReturnedPatience. While the event's Returns are for the waitlist,
+// seats freed on the way are returned, not available. It fixes the prices, by line.
+//
+// Faults: key_reused; event_unknown; paused, not_on_sale; invalid (no seat, too many, one twice, one without price);
+// seat_unknown; seats_taken (with those that are); places_taken (a quota); limit_reached. Before a quota or limit
+// refuses, expired holds that count under it end (A9).
+type HoldSeats struct {
+	ID       id.ID
+	Event    id.ID
+	Customer id.ID
+	Key      Key
+	Seats    []int32
+	Session  id.ID
+	Exchange id.ID
+	Offer    id.ID
+}
+
+// HoldPlaces claims a quantity of places in an area, all or none.
+//
+// Faults: as HoldSeats, with places_taken instead of seats_taken, after the area's expired holds have ended.
+type HoldPlaces struct {
+	ID       id.ID
+	Event    id.ID
+	Customer id.ID
+	Key      Key
+	Area     int32
+	Quantity int
+	Session  id.ID
+	Exchange id.ID
+	Offer    id.ID
+}
+
+// Extend lets a live hold last for the event's HoldTTL from now, at most 2 × HoldTTL in all (A14).
+//
+// Faults: hold_unknown; wrong_customer; hold_expired (also where it was released or sold); payment_in_progress;
+// hold_not_extendable.
+type Extend struct {
+	Hold     id.ID
+	Customer id.ID
+}
+
+// Release ends a hold. One that was released or has expired is answered as it is (a repeat).
+//
+// Faults: hold_unknown; wrong_customer; conflict (sold); payment_in_progress.
+type Release struct {
+	Hold     id.ID
+	Customer id.ID
+}
+
+// BeginPayment makes an order PENDING for a live hold, and lets the hold live for the payment window at least, once
+// (A14). The order's amount is the hold's total; AttemptOpen where it is not 0. Documents are the keyed hashes of the
+// attendees' identity documents: each counts as one place under a PerDocument limit.
+//
+// Faults: key_reused; hold_unknown; wrong_customer; payment_in_progress (with the order PENDING or PAID); hold_expired;
+// not_on_sale (cancelled, stopped, draft); limit_reached (a document).
+type BeginPayment struct {
+	Order      id.ID
+	Hold       id.ID
+	Customer   id.ID
+	Key        Key
+	Provider   string
+	AllowOther bool
+	Documents  []string
+}
+
+// Confirm says that a provider has authorized or captured a payment for an order (A16).
+//
+//   - PAID or REFUNDED by the same payment: a repeat.
+//   - The payment was given back before: a repeat, with that Refund.
+//   - PENDING, amount and currency equal, event not cancelled or stopped, and the hold live and still owner of all its
+//     seats: seats sold, tickets made, PAID. Where only the hold is lost, a rescue (A17): a new claim, RescueHold, on the
+//     same seats (all free, limits allowing), else, if the order AllowOther, on as good ones (see below); PAID.
+//   - Anything else: the payment alone is to be given back: Result.Refund, REQUESTED, with an alert. The order, if
+//     PENDING, ends: EXPIRED where the hold is lost (ReasonLate), FAILED otherwise (ReasonWrongAmount,
+//     ReasonEventCancelled). Of an order PAID by another payment the reason is ReasonSecondPayment, of one FAILED or
+//     EXPIRED ReasonLate.
+//
+// As good ones: only for seats of one category. Among the CandidatesMax best available seats (by quality, then index) of
+// that category that are no worse than the worst one lost: where the lost seats were neighbours, the run of neighbours
+// whose qualities, sorted, are each no worse than the lost ones' and whose sum is least (then the smallest index); where
+// they were not, the best ones under the same comparison.
+//
+// An order of amount 0 is confirmed with an empty payment. Tickets are ids for as many tickets as the hold has lines.
+// Faults: booking_unknown; invalid (too few ids).
+type Confirm struct {
+	Order      id.ID
+	Payment    string
+	Amount     int64
+	Currency   string
+	Captured   bool // else authorized: capture is due after this
+	Tickets    []id.ID
+	Refund     id.ID // the id of the refund, should one be needed
+	RescueHold id.ID // the id of the new claim, should one be needed
+}
+
+// FailPayment ends a PENDING order after the provider's final answer: FAILED where it declined, EXPIRED where the attempt
+// was cancelled there. The hold goes on, and another order may be made for it. An order that has ended already is
+// answered as it is.
+//
+// Faults: booking_unknown; conflict (PAID or REFUNDED).
+type FailPayment struct {
+	Order     id.ID
+	Cancelled bool
+	Reason    string // the provider's word
+}
+
+// RecordPayment writes what happened to money: Authorized → Captured | Voided | CaptureRefused, Captured → Refunded
+// (once for each Refund). A state that was recorded before is a repeat. A payment that is not known yet is made by
+// PaymentAuthorized or PaymentCaptured. CaptureRefused of the payment that made an order PAID voids its tickets, frees
+// its seats and ends it REFUNDED by a refund of amount 0, with an alert (A18).
+//
+// Faults: booking_unknown; conflict (does not follow from the last state; more than is left); invalid.
+type RecordPayment struct {
+	Order   id.ID
+	Payment string
+	State   PaymentState
+	Amount  int64
+	Refund  id.ID // PaymentRefunded and PaymentVoided: the refund that it settles, 0 none; CaptureRefused: its new id
+}
+
+// Sweep ends expired holds, at most Max (0: ExpireBoundMax), of one event or (0) of all; an order without open attempt
+// whose hold ends becomes EXPIRED. It also merges an area's buckets where few places are left, and deletes what is kept
+// long enough (KeepAnswers, KeepChanges).
+type Sweep struct {
+	Event id.ID
+	Max   int
+}
+
+// Block keeps seats back: those available (or held past their expiry) become blocked. Others are marked to be blocked
+// when they are freed, with WhenFree, else the command is refused. Blocked ones stay.
+//
+// Faults: event_unknown; invalid; seat_unknown; seats_taken.
+type Block struct {
+	Event    id.ID
+	Seats    []int32
+	WhenFree bool
+}
+
+// Unblock gives blocked seats back to the sale and takes marks away. Others stay as they are.
+//
+// Faults: event_unknown; invalid; seat_unknown.
+type Unblock struct {
+	Event id.ID
+	Seats []int32
+}
+
+// Stop ends all selling of an event in which an invariant was found broken (A6).
+//
+// Faults: event_unknown.
+type Stop struct {
+	Event id.ID
+}
+
+// The operations that an idempotency key may be for.
+const (
+	OpHold    = "hold"
+	OpBooking = "booking"
+)
+
+func (c SetEvent) EventHint() id.ID      { return c.Event.ID }
+func (c HoldSeats) EventHint() id.ID     { return c.Event }
+func (c HoldPlaces) EventHint() id.ID    { return c.Event }
+func (c Extend) EventHint() id.ID        { return 0 }
+func (c Release) EventHint() id.ID       { return 0 }
+func (c BeginPayment) EventHint() id.ID  { return 0 }
+func (c Confirm) EventHint() id.ID       { return 0 }
+func (c FailPayment) EventHint() id.ID   { return 0 }
+func (c RecordPayment) EventHint() id.ID { return 0 }
+func (c Sweep) EventHint() id.ID         { return c.Event }
+func (c Block) EventHint() id.ID         { return c.Event }
+func (c Unblock) EventHint() id.ID       { return c.Event }
+func (c Stop) EventHint() id.ID          { return c.Event }
+
+func (c SetEvent) SeatCount() int      { return 0 }
+func (c HoldSeats) SeatCount() int     { return len(c.Seats) }
+func (c HoldPlaces) SeatCount() int    { return c.Quantity }
+func (c Extend) SeatCount() int        { return 0 }
+func (c Release) SeatCount() int       { return 1 }
+func (c BeginPayment) SeatCount() int  { return 0 }
+func (c Confirm) SeatCount() int       { return len(c.Tickets) }
+func (c FailPayment) SeatCount() int   { return 0 }
+func (c RecordPayment) SeatCount() int { return 1 }
+func (c Sweep) SeatCount() int         { return 0 }
+func (c Block) SeatCount() int         { return len(c.Seats) }
+func (c Unblock) SeatCount() int       { return len(c.Seats) }
+func (c Stop) SeatCount() int          { return 0 }

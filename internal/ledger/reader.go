@@ -1,0 +1,117 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"onsale/internal/id"
+)
+
+// ErrOutcomeUnknown is in the chain of an Apply error where the commit may or may not have happened (A2).
+var ErrOutcomeUnknown = errors.New("the outcome of the commit is unknown")
+
+// ErrNotFound is answered by a Reader that has no such row.
+var ErrNotFound = errors.New("not found in the ledger")
+
+// An InvariantError says that an event's rows contradict each other. Nothing of the batch took effect; the event must be
+// stopped.
+type InvariantError struct {
+	Event id.ID
+	What  string
+}
+
+func (e *InvariantError) Error() string {
+	return fmt.Sprintf("invariant broken in event %s: %s", e.Event.Text(id.Event), e.What)
+}
+
+// A Reader answers from committed state, without locks. What it says may be old by the time it is read: only Apply
+// decides.
+type Reader interface {
+	// Event is the shard's row of an event.
+	Event(ctx context.Context, event id.ID) (Event, error)
+	// Events are all rows.
+	Events(ctx context.Context) ([]Event, error)
+	// Snapshot is the picture of one event at one instant, with its version.
+	Snapshot(ctx context.Context, event id.ID) (Snapshot, error)
+	// ChangesSince are the changes after a version, ascending, at most max. gap says that some are not kept any more:
+	// take a Snapshot.
+	ChangesSince(ctx context.Context, event id.ID, version int64, max int) (changes []Change, gap bool, err error)
+	// Hold and Order are as they are now; a HoldLive hold past its time is given as stored.
+	Hold(ctx context.Context, hold id.ID) (Hold, error)
+	Order(ctx context.Context, order id.ID) (Order, error)
+	// OrdersOf are a customer's orders, newest first, before the given id (0: from the newest), at most max.
+	OrdersOf(ctx context.Context, customer, before id.ID, max int) ([]Order, error)
+	Ticket(ctx context.Context, ticket id.ID) (Ticket, error)
+	// PendingOrders are orders PENDING and untouched since before an instant, oldest first, at most max.
+	PendingOrders(ctx context.Context, before Time, max int) ([]Order, error)
+	// OpenPayments are payments that something is due for: authorized ones of PAID orders (capture), and those with a
+	// refund REQUESTED (give back), oldest first, at most max.
+	OpenPayments(ctx context.Context, max int) ([]OpenPayment, error)
+	// PendingDocuments and the outbox.
+	Outbox
+	Leases
+	// Now is the shard's clock.
+	Now(ctx context.Context) (Time, error)
+	// NextExpiry is when the next live hold runs out, 0 where there is none.
+	NextExpiry(ctx context.Context) (Time, error)
+}
+
+// An OpenPayment is a payment for which something is due, with what asks for it.
+type OpenPayment struct {
+	Payment Payment
+	Refund  *Refund // nil: capture it
+}
+
+// An Outbox hands out what was committed, for publishing.
+type Outbox interface {
+	// Unpublished are notices not marked yet, in order for each order, at most max, leaving out the orders in skip.
+	Unpublished(ctx context.Context, max int, skip []id.ID) ([]Notice, error)
+	// MarkPublished marks notices as published; marking twice is harmless. It fails with ErrFenced unless the lease is
+	// held under this fence.
+	MarkPublished(ctx context.Context, lease Lease, notices []Notice) error
+	// PrunePublished deletes notices published before an instant, at most max, and says how many.
+	PrunePublished(ctx context.Context, lease Lease, before Time, max int) (int, error)
+}
+
+// A Lease is the right to do one kind of background work, for a while (D1).
+type Lease struct {
+	Name   string
+	Holder string
+	Fence  int64
+	Until  Time
+}
+
+// ErrFenced is answered to a worker whose lease has gone to another.
+var ErrFenced = errors.New("the lease is held by another")
+
+// Leases are rows by which one worker at a time is chosen. They are judged by the database's clock.
+type Leases interface {
+	// Acquire takes or renews the lease for a time; ok is false while another holds it. A new holder gets a greater
+	// fence.
+	Acquire(ctx context.Context, name, holder string, ttl Duration) (lease Lease, ok bool, err error)
+	// ReleaseLease gives it back early, if it is still held under this fence.
+	ReleaseLease(ctx context.Context, lease Lease) error
+}
+
+// A Snapshot is the picture of an event: Seats[i] is the seat with index i, Areas[i] the area i.
+type Snapshot struct {
+	Event   Event
+	Version int64
+	Now     Time
+	Seats   []SeatState
+	Areas   []AreaState
+}
+
+// A SeatState is a seat's state; Expires is when its hold runs out, 0 where it is not held.
+type SeatState struct {
+	State   Availability
+	Expires Time
+}
+
+// An AreaState is how an area stands.
+type AreaState struct {
+	Capacity int32
+	Held     int32
+	Sold     int32
+}
