@@ -5,18 +5,34 @@
 // seat index, given section by section, row by row, along the row. So a set of seats is a bitmap, a run of neighbours is
 // a run of numbers, and everything that sells speaks of numbers only. Labels are for people.
 //
-// Start reading at Plan; import.go turns foreign files into plans, generate.go makes arenas.
+// Start reading at Plan, then at Layout (quality.go), which is what selling uses. import.go turns files into plans,
+// generate.go makes arenas, validate.go holds every rule that a plan keeps.
 package venue
+
+import "sync/atomic"
 
 // SeatIndex is the dense number 0…n-1 of a seat in its plan.
 type SeatIndex = int32
 
 // Limits of what is accepted as a plan.
 const (
-	SeatsMax     = 200_000
-	FileBytesMax = 64 << 20
-	LabelMax     = 120 // runes of any label or name
+	SeatsMax        = 200_000
+	FileBytesMax    = 64 << 20
+	LabelMax        = 120 // runes of any label or name
+	CategoriesMax   = 100
+	SectionsMax     = 2_000
+	AreasMax        = 1_000
+	ShapesMax       = 5_000
+	PointsMax       = 2_000      // of one outline or shape
+	CapacityMax     = 1_000_000  // of one area
+	CoordinateMax   = 10_000_000 // greatest magnitude of any coordinate, plan units
+	AdjoiningMax    = 12         // sections listed as beside one
+	NestingMax      = 64         // levels of arrays and objects in a file
+	FileElementsMax = 1_000_000  // elements of all arrays of a file together; twice as many objects and arrays
 )
+
+// FormatVersion is the version of the JSON that Encode writes and Decode reads.
+const FormatVersion = 1
 
 // A Plan is a venue's seating, static and versioned by the hash of its content.
 // Seats, Rows and Sections are ordered so that Seats[i] is the seat with index i, the seats of a row are contiguous and
@@ -33,6 +49,8 @@ type Plan struct {
 	Focal      Point      `json:"focal"` // what the seats look at: stage, centre of the floor
 	Shapes     []Shape    `json:"shapes,omitempty"`
 	Bounds     Rect       `json:"bounds"`
+
+	layout atomic.Pointer[Layout] // see Layout
 }
 
 // A Category is a price level.
@@ -53,6 +71,7 @@ type Section struct {
 	Adjoining []int   `json:"adjoining,omitempty"` // indexes of sections beside it, nearest first
 	Outline   []Point `json:"outline,omitempty"`
 	Floor     string  `json:"floor,omitempty"`
+	Focal     *Point  `json:"focal,omitempty"` // what its seats look at, where that is not the plan's focal point
 }
 
 // A Row is a line of seats; its seats are [SeatFirst, SeatFirst+SeatCount).
@@ -97,9 +116,16 @@ type Area struct {
 	Outline  []Point `json:"outline,omitempty"`
 }
 
+// The kinds of shapes.
+const (
+	ShapePolygon = "polygon" // Points is its outline, Text what is written in the middle of it
+	ShapeCircle  = "circle"  // Points is its centre
+	ShapeText    = "text"    // Points is where the middle of the text is
+)
+
 // A Shape is drawn and has no other meaning: stage, bar, text.
 type Shape struct {
-	Kind   string  `json:"kind"` // polygon, circle, text
+	Kind   string  `json:"kind"` // one of the kinds above
 	Points []Point `json:"points,omitempty"`
 	Radius float32 `json:"radius,omitempty"`
 	Text   string  `json:"text,omitempty"`
