@@ -13,12 +13,24 @@ import (
 // private one. Tests that crash a server always start their own.
 const TestURLVariable = "ONSALE_TEST_POSTGRES_URL"
 
+// TestVariable set to "off" skips the tests on PostgreSQL: `make quick` does so where nothing changed
+// that they look at.
+const TestVariable = "ONSALE_TEST_POSTGRES"
+
 // TB is what this package needs of a testing.TB, so that the program does not link testing.
 type TB interface {
 	Helper()
 	Cleanup(func())
 	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)
+	Skipf(format string, args ...any)
+}
+
+func skipWhereOff(tb TB) {
+	tb.Helper()
+	if os.Getenv(TestVariable) == "off" {
+		tb.Skipf("%s is off", TestVariable)
+	}
 }
 
 var shared struct {
@@ -32,6 +44,7 @@ var shared struct {
 // call Main or Wrap, so that the server is stopped.
 func ForTest(tb TB) *Server {
 	tb.Helper()
+	skipWhereOff(tb)
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	if shared.server == nil && shared.err == nil {
@@ -72,10 +85,15 @@ func DatabaseForTest(tb TB) string {
 }
 
 // CrashableForTest starts a private server for one test, to be killed and restarted at will. It is
-// stopped when the test ends.
+// stopped when the test ends. Where one cannot be started here, but the other tests have a server by
+// ONSALE_TEST_POSTGRES_URL, the test is skipped.
 func CrashableForTest(tb TB) *Server {
 	tb.Helper()
+	skipWhereOff(tb)
 	s, err := Start(Options{Dir: testFolder()})
+	if errors.Is(err, ErrUnavailable) && os.Getenv(TestURLVariable) != "" {
+		tb.Skipf("a server to crash: %v", err)
+	}
 	if err != nil {
 		tb.Fatalf("PostgreSQL for a test: %v", err)
 	}

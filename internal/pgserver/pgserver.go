@@ -39,9 +39,12 @@ const (
 	folderPrefix  = "pg-"
 )
 
-// ErrProgramsMissing says that initdb and postgres are not on this machine.
-var ErrProgramsMissing = errors.New("the PostgreSQL server programs (initdb, postgres) are neither on PATH nor in /usr/lib/postgresql/*/bin: " +
-	"`make test` installs them as root on Debian; elsewhere install the package postgresql, or point ONSALE_TEST_POSTGRES_URL at an existing server")
+// ErrUnavailable says that this machine cannot start a server; the error around it says what to do.
+var ErrUnavailable = errors.New("no private PostgreSQL server can be started here")
+
+var errProgramsMissing = fmt.Errorf("%w: initdb and postgres are neither on PATH nor in /usr/lib/postgresql/*/bin: "+
+	"`make test` installs them as root on Debian; elsewhere install the package postgresql, or point ONSALE_TEST_POSTGRES_URL (tests) "+
+	"or ONSALE_BENCH_POSTGRES_URL (bench) at an existing server", ErrUnavailable)
 
 // ErrNotOurs is the answer to Kill and Restart on a server that this process did not start.
 var ErrNotOurs = errors.New("this PostgreSQL server was not started here, so it is neither killed nor restarted")
@@ -348,7 +351,7 @@ func findPrograms() (programs, error) {
 			return p, nil
 		}
 	}
-	return programs{}, ErrProgramsMissing
+	return programs{}, errProgramsMissing
 }
 
 // versionOf reads the major version out of a path like /usr/lib/postgresql/15/bin; 0 when there is none.

@@ -39,7 +39,7 @@ func serverAccount() (*account, error) {
 	}
 	u, err := user.Lookup("postgres")
 	if err != nil {
-		return nil, fmt.Errorf("PostgreSQL does not run as root, and its usual user is missing (`make test` as root on Debian installs it): %w", err)
+		return nil, fmt.Errorf("%w: PostgreSQL does not run as root, and its usual user is missing (`make test` as root on Debian installs it): %w", ErrUnavailable, err)
 	}
 	uid, err := strconv.Atoi(u.Uid)
 	if err != nil {

@@ -3,7 +3,7 @@
 package pgserver
 
 import (
-	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"time"
@@ -11,8 +11,8 @@ import (
 
 // Elsewhere nothing ties a child's life to its parent's, and a server left behind is worse than
 // none: point ONSALE_TEST_POSTGRES_URL or ONSALE_BENCH_POSTGRES_URL at an existing server.
-var errLinuxOnly = errors.New("private PostgreSQL servers are started on Linux only: " +
-	"point ONSALE_TEST_POSTGRES_URL (tests) or ONSALE_BENCH_POSTGRES_URL (bench) at an existing server")
+var errLinuxOnly = fmt.Errorf("%w: they are started on Linux only: "+
+	"point ONSALE_TEST_POSTGRES_URL (tests) or ONSALE_BENCH_POSTGRES_URL (bench) at an existing server", ErrUnavailable)
 
 const lockName = "owner.lock"
 
