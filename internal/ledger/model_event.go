@@ -1,0 +1,166 @@
+package ledger
+
+import (
+	"slices"
+
+	"onsale/internal/fault"
+	"onsale/internal/id"
+)
+
+func (m *Model) setEvent(c SetEvent) Result {
+	old := m.events[c.Event.ID]
+	switch {
+	case old != nil && c.Event.Version < old.Version:
+		return refuse(fault.Conflict, "version %d is older than %d", c.Event.Version, old.Version)
+	case old != nil && c.Event.Version == old.Version:
+		return Result{Repeat: true}
+	case old != nil && c.Event.PlanHash != old.PlanHash:
+		return refuse(fault.Conflict, "another plan")
+	case old == nil && c.Layout == nil:
+		return refuseField(fault.Invalid, "layout")
+	}
+	if field := eventProblem(c.Event); field != "" {
+		return refuseField(fault.Invalid, field)
+	}
+	if old != nil {
+		old.Event = cloneEvent(c.Event)
+		return Result{}
+	}
+	l := c.Layout
+	n := len(l.Section)
+	if l.PlanHash != c.Event.PlanHash || len(l.Category) != n || len(l.Run) != n || len(l.Quality) != n {
+		return refuseField(fault.Invalid, "layout")
+	}
+	for _, a := range l.Areas {
+		if a.Capacity < 0 {
+			return refuseField(fault.Invalid, "layout")
+		}
+	}
+	m.events[c.Event.ID] = &modelEvent{
+		Event: cloneEvent(c.Event),
+		seats: make([]modelSeat, n),
+		layout: Layout{
+			PlanHash: l.PlanHash, Section: slices.Clone(l.Section), Category: slices.Clone(l.Category),
+			Run: slices.Clone(l.Run), Quality: slices.Clone(l.Quality), Areas: slices.Clone(l.Areas),
+		},
+	}
+	return Result{}
+}
+
+// eventProblem is the first field of an event that cannot be, "" where all can.
+func eventProblem(e Event) string {
+	const priceMax = 1_000_000_000_000
+	for _, t := range e.Tiers {
+		if t.Face < 0 || t.Face > priceMax || t.Fee < 0 || t.Fee > priceMax || t.TaxBP < 0 || t.TaxBP > 10_000 {
+			return "tiers"
+		}
+	}
+	switch {
+	case e.HoldTTL <= 0:
+		return "hold_ttl_ms"
+	case e.SeatsPerHoldMax < 1 || e.SeatsPerHoldMax > SeatsPerHoldCap:
+		return "seats_per_hold_max"
+	case e.SaleCloses <= e.SaleOpens:
+		return "sale_closes"
+	case len(e.Currency) != 3:
+		return "currency"
+	}
+	return ""
+}
+
+func (m *Model) stop(c Stop) Result {
+	e := m.events[c.Event]
+	if e == nil {
+		return refuse(fault.EventUnknown, "")
+	}
+	repeat := e.State == Stopped
+	e.State = Stopped
+	return Result{Repeat: repeat}
+}
+
+func (m *Model) block(c Block) Result {
+	e, seats, problem := m.seatsNamed(c.Event, c.Seats)
+	if problem.Fault != nil {
+		return problem
+	}
+	for _, seat := range seats {
+		m.expireHolderOf(e, seat)
+	}
+	var taken []int32
+	for _, seat := range seats {
+		if state := e.seats[seat].state; state != Available && state != Blocked {
+			taken = append(taken, seat)
+		}
+	}
+	if len(taken) > 0 && !c.WhenFree {
+		return refuseSeats(fault.SeatsTaken, taken)
+	}
+	count := 0
+	for _, seat := range seats {
+		s := &e.seats[seat]
+		switch {
+		case s.state == Available:
+			s.state = Blocked
+			count++
+		case s.state != Blocked && !s.whenFree:
+			s.whenFree = true
+			count++
+		}
+	}
+	return Result{Count: count}
+}
+
+func (m *Model) unblock(c Unblock) Result {
+	e, seats, problem := m.seatsNamed(c.Event, c.Seats)
+	if problem.Fault != nil {
+		return problem
+	}
+	count := 0
+	for _, seat := range seats {
+		s := &e.seats[seat]
+		switch {
+		case s.state == Blocked && e.Returns == ReturnsWaitlist:
+			s.state, s.returnedAt = Returned, m.now
+			count++
+		case s.state == Blocked:
+			s.state = Available
+			count++
+		case s.whenFree:
+			s.whenFree = false
+			count++
+		}
+	}
+	return Result{Count: count}
+}
+
+// seatsNamed looks up the event and seats of a command of the organizer; problem has a Fault where it cannot.
+func (m *Model) seatsNamed(event id.ID, named []int32) (e *modelEvent, seats []int32, problem Result) {
+	e = m.events[event]
+	if e == nil {
+		return nil, nil, refuse(fault.EventUnknown, "")
+	}
+	seats = slices.Sorted(slices.Values(named))
+	if len(seats) == 0 || len(seats) > BatchSeatsMax || twice(seats) {
+		return nil, nil, refuseField(fault.Invalid, "seats")
+	}
+	if unknown := e.unknownOf(seats); len(unknown) > 0 {
+		return nil, nil, refuseSeats(fault.SeatUnknown, unknown)
+	}
+	return e, seats, Result{}
+}
+
+// unknownOf are those of the sorted seats that the plan has not.
+func (e *modelEvent) unknownOf(seats []int32) []int32 {
+	var unknown []int32
+	for _, seat := range slices.Compact(slices.Clone(seats)) {
+		if seat < 0 || int(seat) >= len(e.seats) {
+			unknown = append(unknown, seat)
+		}
+	}
+	return unknown
+}
+
+// twice says whether one of the sorted seats is named more than once.
+func twice(seats []int32) bool {
+	return len(slices.Compact(slices.Clone(seats))) < len(seats)
+}
