@@ -32,7 +32,8 @@ type draftSection struct {
 type draftRow struct {
 	label string
 	path  string // of the list of its seats in the file; "" for a generated one
-	ring  bool   // a round table: the order of its seats is that around the table
+	ring  bool   // a table: the order of its seats is that around it
+	tries int    // how often another part was held against it, see joinSplitRows
 	seats []draftSeat
 }
 
@@ -224,56 +225,61 @@ func sortAround(seats []draftSeat) {
 	slices.SortStableFunc(seats, func(a, b draftSeat) int { return cmp.Compare(turn(&a), turn(&b)) })
 }
 
+// Bounds on the search for the parts of split rows; real files are far below them, hostile ones are left as they are.
+const (
+	rowsOfLabelMax = 64
+	joinTriesMax   = 32
+)
+
 // joinSplitRows puts rows together which a file lists in parts: the same label, no seat label twice, and one part
 // going on in a straight line where the other ends. The order of the rows is that of their first parts.
 func joinSplitRows(rows []draftRow) []draftRow {
 	byLabel := make(map[string][]int, len(rows))
-	var joined []draftRow
+	joined := make([]draftRow, 0, len(rows))
 	for _, row := range rows {
-		if row.label == "" || row.ring || len(row.seats) == 0 {
-			joined = append(joined, row)
+		candidates := byLabel[row.label]
+		if row.label == "" || row.ring {
+			candidates = nil
+		}
+		if slices.ContainsFunc(candidates, func(i int) bool { return joined[i].take(&row) }) {
 			continue
 		}
-		done := false
-		for _, i := range byLabel[row.label] {
-			if done = joined[i].take(&row); done {
-				break
-			}
-		}
-		if !done && len(byLabel[row.label]) < 64 { // beyond that it is no row's label, and the search would be slow
+		if !row.ring && len(candidates) < rowsOfLabelMax {
 			byLabel[row.label] = append(byLabel[row.label], len(joined))
 		}
-		if !done {
-			joined = append(joined, row)
-		}
+		joined = append(joined, row)
 	}
 	return joined
 }
 
 // take appends or prepends the other part when it continues the row.
 func (r *draftRow) take(other *draftRow) bool {
-	labels := make(map[string]bool, len(r.seats)+len(other.seats))
-	for _, list := range [2][]draftSeat{r.seats, other.seats} {
-		for i := range list {
-			if labels[list[i].Label] {
-				return false
-			}
-			labels[list[i].Label] = true
-		}
-	}
 	reversed := slices.Clone(other.seats)
 	slices.Reverse(reversed)
 	for _, part := range [2][]draftSeat{other.seats, reversed} {
-		switch {
-		case continues(r.seats, part):
-			r.seats = append(slices.Clip(r.seats), part...)
-			return true
-		case continues(part, r.seats):
-			r.seats = append(slices.Clone(part), r.seats...)
-			return true
+		after, before := continues(r.seats, part), continues(part, r.seats)
+		if !after && !before {
+			continue
 		}
+		if r.tries++; r.tries > joinTriesMax || sharesLabel(r.seats, part) {
+			return false
+		}
+		if after {
+			r.seats = append(slices.Clip(r.seats), part...)
+		} else {
+			r.seats = append(slices.Clone(part), r.seats...)
+		}
+		return true
 	}
 	return false
+}
+
+func sharesLabel(a, b []draftSeat) bool {
+	labels := make(map[string]bool, len(a))
+	for i := range a {
+		labels[a[i].Label] = true
+	}
+	return slices.ContainsFunc(b, func(s draftSeat) bool { return labels[s.Label] })
 }
 
 // continues says whether b goes on in a straight line where a ends, not far away.

@@ -56,7 +56,41 @@ func Generate(options GenerateOptions) *Plan {
 	}
 	p := assemble(d)
 	g.price(p)
+	p.moveIntoSight()
 	return p
+}
+
+// moveIntoSight moves a plan so that it lies right of and below 0, 0, a seat's width away from them.
+func (p *Plan) moveIntoSight() {
+	dx := math.Ceil(seatPitch - float64(p.Bounds.Min.X))
+	dy := math.Ceil(seatPitch - float64(p.Bounds.Min.Y))
+	move := func(points ...*Point) {
+		for _, point := range points {
+			*point = Point{tenth(float64(point.X) + dx), tenth(float64(point.Y) + dy)}
+		}
+	}
+	for i := range p.Seats {
+		at := Point{p.Seats[i].X, p.Seats[i].Y}
+		move(&at)
+		p.Seats[i].X, p.Seats[i].Y = at.X, at.Y
+	}
+	outlines := make([][]Point, 0, len(p.Sections)+len(p.Areas)+len(p.Shapes))
+	for i := range p.Sections {
+		outlines = append(outlines, p.Sections[i].Outline)
+	}
+	for i := range p.Areas {
+		outlines = append(outlines, p.Areas[i].Outline)
+	}
+	for i := range p.Shapes {
+		outlines = append(outlines, p.Shapes[i].Points)
+	}
+	for _, points := range outlines {
+		for i := range points {
+			move(&points[i])
+		}
+	}
+	move(&p.Focal)
+	p.findBounds()
 }
 
 // A generator holds what is decided so far. Angles are 0 in the middle, opposite the stage, and grow to the left of who
@@ -356,7 +390,7 @@ func (g *generator) price(p *Plan) {
 	for _, row := range order {
 		r := &p.Rows[row]
 		// The best tenth is the first category, the others share the rest.
-		share := (float64(seen) + float64(r.SeatCount)/2) / float64(len(p.Seats))
+		share := float64(seen) / float64(len(p.Seats))
 		category := 0
 		if share > 0.1 {
 			category = 1 + int((share-0.1)/0.9*float64(seatCategories-1))
