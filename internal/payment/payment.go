@@ -187,12 +187,12 @@ type Provider interface {
 type Authorizer interface {
 	// Capture takes an authorized payment, amountMinor in minor units, 0 < amountMinor ≤ authorized; the rest is let go.
 	// Idempotent: a payment captured with the same amount answers as it stands.
-	// Errors: ErrUnknown, ErrNotFound, ErrInvalid, ErrConflict (captured with another amount), *Refused (final: the money
-	// will not come, the payment is or will be Voided).
+	// Errors: ErrUnknown, ErrNotFound, ErrInvalid (also while Pending), ErrConflict (captured with another amount),
+	// *Refused (final: the money will not come, the payment is or will be Voided).
 	Capture(ctx context.Context, paymentID string, amountMinor int64) (Payment, error)
 
 	// Void lets an authorized payment go. Idempotent: a voided one answers as it stands.
-	// Errors: ErrUnknown, ErrNotFound, ErrInvalid, *Refused (it was captured, or never authorized).
+	// Errors: ErrUnknown, ErrNotFound, ErrInvalid (also while Pending), *Refused (it was captured, or never authorized).
 	Void(ctx context.Context, paymentID string) (Payment, error)
 }
 
@@ -200,7 +200,8 @@ type Authorizer interface {
 type Refunder interface {
 	// Refund gives amountMinor of a captured payment back, once per refund id, amountMinor > 0 and at most what is left.
 	// Repeated with the same content it answers the same refund, also a refusal.
-	// Errors: ErrUnknown, ErrNotFound, ErrInvalid, ErrConflict, *Refused (final: under this refund id it never happens).
+	// Errors: ErrUnknown, ErrNotFound, ErrInvalid (also while Pending or Authorized), ErrConflict, *Refused (final: under
+	// this refund id it never happens; more than is left, or the bank's no).
 	Refund(ctx context.Context, paymentID, refundID string, amountMinor int64) (Refund, error)
 }
 
@@ -214,8 +215,9 @@ type Notifier interface {
 
 // A Lister can show its whole books, for the audit.
 type Lister interface {
-	// List answers all payments with their refunds, in order of creation, at most PageMax from cursor on; the empty cursor
-	// starts. Payments made during the walk appear at its end; each one is shown as it is when its page is read.
+	// List answers all payments with their refunds, at most PageMax from cursor on; the empty cursor starts. Each payment
+	// that was there when the walk began comes exactly once, one made meanwhile at most once; each is shown as it is when
+	// its page is read.
 	// Errors: ErrUnknown, ErrInvalid (a cursor that this provider did not give).
 	List(ctx context.Context, cursor string) (Page, error)
 }
