@@ -1,0 +1,327 @@
+package decide
+
+import (
+	"cmp"
+	"slices"
+
+	"onsale/internal/fault"
+	"onsale/internal/id"
+	"onsale/internal/ledger"
+)
+
+func (w *Work) setEvent(c ledger.SetEvent) (ledger.Result, error) {
+	e, err := w.event(c.Event.ID)
+	if err != nil {
+		return ledger.Result{}, err
+	}
+	if err := Validate(&c.Event, c.Layout); err != nil {
+		return ledger.Result{}, err
+	}
+	if e == nil {
+		if c.Layout == nil {
+			return ledger.Result{}, invalid("layout", "the first time the seats must come along")
+		}
+		row := c.Event
+		e = &eventRow{Event: &row, write: &EventWrite{New: true, Layout: c.Layout}}
+		e.write.Event = e.Event
+		w.events[row.ID] = e
+		w.layouts[row.PlanHash] = c.Layout
+		w.Out.Events = append(w.Out.Events, e.write)
+		w.touch(row.ID).config = true
+		return ledger.Result{}, nil
+	}
+	switch {
+	case c.Event.Version < e.Version:
+		return ledger.Result{}, fault.New(fault.Conflict, "version %d is in force", e.Version)
+	case c.Event.Version == e.Version:
+		return ledger.Result{Repeat: true}, nil
+	case c.Event.PlanHash != e.PlanHash:
+		return ledger.Result{}, fault.New(fault.Conflict, "an event keeps its seating plan")
+	}
+	if err := w.recount(e, &c.Event); err != nil {
+		return ledger.Result{}, err
+	}
+	w.eventSet(e)
+	*e.Event = c.Event
+	return ledger.Result{}, nil
+}
+
+// eventSet marks an event's row as changed. The caller changes the copy that it makes.
+func (w *Work) eventSet(e *eventRow) {
+	if e.write == nil {
+		row := *e.Event
+		e.Event = &row
+		e.write = &EventWrite{Event: &row}
+		w.Out.Events = append(w.Out.Events, e.write)
+	}
+	w.touch(e.ID).config = true
+}
+
+// recount makes the counters right where a change adds or takes away quotas and limits: what is claimed already counts
+// under new ones, and no more under those that go.
+func (w *Work) recount(e *eventRow, next *ledger.Event) error {
+	layout, err := w.layout(e)
+	if err != nil {
+		return err
+	}
+	quotas := func(of *ledger.Event, q ledger.Quota) bool {
+		return slices.ContainsFunc(of.Quotas, func(o ledger.Quota) bool { return o.Category == q.Category && o.Section == q.Section })
+	}
+	limits := func(of *ledger.Event, l ledger.Limit) bool {
+		return slices.ContainsFunc(of.Limits, func(o ledger.Limit) bool { return o.Scope == l.Scope && o.Category == l.Category })
+	}
+	var claims []*Hold
+	var documents []string
+	loaded := false
+	each := func(do func(h *Hold) error) error {
+		if !loaded {
+			if claims, documents, err = w.claims(e.ID); err != nil {
+				return err
+			}
+			loaded = true
+		}
+		for _, h := range claims {
+			if err := do(h); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	change := func(a, b *ledger.Event, sign int) error {
+		for _, q := range a.Quotas {
+			if !quotas(b, q) {
+				if err := each(func(h *Hold) error { return w.countQuota(e, q, layout, &h.Hold, sign) }); err != nil {
+					return err
+				}
+			}
+		}
+		for _, l := range a.Limits {
+			if limits(b, l) {
+				continue
+			}
+			if err := each(func(h *Hold) error { return w.countLimit(e, l, &h.Hold, sign) }); err != nil {
+				return err
+			}
+			if l.Scope == ledger.PerDocument {
+				if err := w.countDocuments(a, documents, sign); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	if err := change(e.Event, next, -1); err != nil {
+		return err
+	}
+	return change(next, e.Event, 1)
+}
+
+// claims are the holds live or sold of an event and the documents of its orders, as this batch has left them.
+func (w *Work) claims(event id.ID) ([]*Hold, []string, error) {
+	ids, err := w.src.Claims(event)
+	if err != nil {
+		return nil, nil, err
+	}
+	seen := map[id.ID]bool{}
+	var claims []*Hold
+	var missing error
+	add := func(h *Hold) {
+		if h != nil && h.Event == event && !seen[h.ID] && (h.State == ledger.HoldLive || h.State == ledger.HoldSold) {
+			claims = append(claims, h)
+		}
+		if h != nil {
+			seen[h.ID] = true
+		}
+	}
+	for _, i := range ids {
+		h, err := w.hold(i)
+		if err != nil {
+			missing = err
+			continue
+		}
+		add(h)
+	}
+	for _, h := range w.Out.Holds { // made by this batch
+		add(h)
+	}
+	stored, err := w.src.Documents(event)
+	if err != nil {
+		return nil, nil, err
+	}
+	documents := slices.Clone(stored)
+	for _, o := range w.Out.Orders {
+		if o.Event != event {
+			continue
+		}
+		claims := o.State == ledger.OrderPending || o.State == ledger.OrderPaid
+		switch {
+		case o.New && claims:
+			documents = append(documents, o.Documents...)
+		case !o.New && !claims:
+			for _, d := range o.Documents {
+				if i := slices.Index(documents, d); i >= 0 {
+					documents = slices.Delete(documents, i, i+1)
+				}
+			}
+		}
+	}
+	return claims, documents, missing
+}
+
+func (w *Work) stop(c ledger.Stop) (ledger.Result, error) {
+	e, err := w.event(c.Event)
+	if err != nil {
+		return ledger.Result{}, err
+	}
+	if e == nil {
+		return ledger.Result{}, fault.New(fault.EventUnknown, "")
+	}
+	if e.State == ledger.Stopped {
+		return ledger.Result{Repeat: true}, nil
+	}
+	w.eventSet(e)
+	e.State = ledger.Stopped
+	return ledger.Result{}, nil
+}
+
+func (w *Work) sweep(c ledger.Sweep) (ledger.Result, error) {
+	most := cmp.Or(max(c.Max, 0), ledger.ExpireBoundMax)
+	holds, err := w.expired(ExpiredKey{Event: c.Event, Area: -1, Max: most + 1})
+	if err != nil {
+		return ledger.Result{}, err
+	}
+	r := ledger.Result{More: len(holds) > most}
+	var missing error
+	for _, h := range holds[:min(len(holds), most)] {
+		if err := w.expire(h, "sweep"); err != nil {
+			missing = err
+			continue
+		}
+		r.Count++
+	}
+	if missing != nil {
+		return ledger.Result{}, missing
+	}
+	if c.Event != 0 {
+		if err := w.merge(c.Event); err != nil {
+			return ledger.Result{}, err
+		}
+	}
+	w.Out.Prune = true
+	return r, nil
+}
+
+// mergeBelow is the number of free places a bucket below which buckets are merged (A9).
+const mergeBelow = 8
+
+// merge moves the last free places of each of an event's areas into few buckets.
+func (w *Work) merge(event id.ID) error {
+	e, err := w.event(event)
+	if err != nil || e == nil {
+		return err
+	}
+	layout, err := w.layout(e)
+	if err != nil {
+		return err
+	}
+	for area := range layout.Areas {
+		buckets, err := w.area(event, int32(area))
+		if err != nil {
+			return err
+		}
+		free := freePlaces(buckets)
+		sorted := slices.Clone(buckets)
+		slices.SortStableFunc(sorted, func(a, b *Bucket) int { return int(b.Free() - a.Free()) })
+		want := max(1, (int(free)+mergeBelow-1)/mergeBelow)
+		if len(sorted) <= want || sorted[want].Free() == 0 {
+			continue
+		}
+		for i, b := range sorted[want:] {
+			n := b.Free()
+			if n <= 0 {
+				break
+			}
+			w.bucketSet(b).Capacity -= n
+			w.bucketSet(sorted[i%want]).Capacity += n
+		}
+	}
+	return nil
+}
+
+// seatRows checks what an organizer names and gives the rows.
+func (w *Work) seatRows(event id.ID, seats []int32) (*eventRow, []*Seat, error) {
+	e, err := w.event(event)
+	if err != nil {
+		return nil, nil, err
+	}
+	if e == nil {
+		return nil, nil, fault.New(fault.EventUnknown, "")
+	}
+	layout, err := w.layout(e)
+	if err != nil {
+		return nil, nil, err
+	}
+	indexes, err := seatList(seats, layout, ledger.BatchSeatsMax)
+	if err != nil {
+		return nil, nil, err
+	}
+	rows, err := w.freed(e, indexes)
+	return e, rows, err
+}
+
+func (w *Work) block(c ledger.Block) (ledger.Result, error) {
+	e, seats, err := w.seatRows(c.Event, c.Seats)
+	if err != nil {
+		return ledger.Result{}, err
+	}
+	var taken []int32
+	for _, s := range seats {
+		if s.State != ledger.Available && s.State != ledger.Blocked {
+			taken = append(taken, s.Index)
+		}
+	}
+	if len(taken) > 0 && !c.WhenFree {
+		return ledger.Result{}, &fault.Error{Code: fault.SeatsTaken, Seats: taken}
+	}
+	t := Transition{Event: e.ID, From: "available", To: "blocked", Why: "block", At: w.Now}
+	count := 0
+	for _, s := range seats {
+		switch {
+		case s.State == ledger.Available:
+			w.take(s, &Hold{}, s.Epoch, ledger.Blocked)
+			t.Seats, t.Epoch = append(t.Seats, s.Index), append(t.Epoch, s.Epoch)
+			count++
+		case s.State != ledger.Blocked && !s.WhenFree:
+			w.seatSet(s).WhenFree = true
+			count++
+		}
+	}
+	if len(t.Seats) > 0 {
+		w.Out.History = append(w.Out.History, t)
+	}
+	return ledger.Result{Count: count}, nil
+}
+
+func (w *Work) unblock(c ledger.Unblock) (ledger.Result, error) {
+	e, seats, err := w.seatRows(c.Event, c.Seats)
+	if err != nil {
+		return ledger.Result{}, err
+	}
+	t := Transition{Event: e.ID, From: "blocked", To: "available", Why: "unblock", At: w.Now}
+	count := 0
+	for _, s := range seats {
+		switch {
+		case s.State == ledger.Blocked:
+			w.seatFree(e, s)
+			t.Seats, t.Epoch = append(t.Seats, s.Index), append(t.Epoch, s.Epoch)
+			count++
+		case s.WhenFree:
+			w.seatSet(s).WhenFree = false
+			count++
+		}
+	}
+	if len(t.Seats) > 0 {
+		w.Out.History = append(w.Out.History, t)
+	}
+	return ledger.Result{Count: count}, nil
+}

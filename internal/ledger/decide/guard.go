@@ -1,0 +1,30 @@
+package decide
+
+// A Guard names one of the conditions on which a promise rests.
+type Guard string
+
+// The guards, with the invariant that breaks without each.
+const (
+	GuardSeatFree  Guard = "seat-free"  // I1: a seat must be free to be held
+	GuardPlaces    Guard = "places"     // I2: an area must have the places
+	GuardHoldLive  Guard = "hold-live"  // I4: a hold must be live to become a ticket
+	GuardOwner     Guard = "owner"      // I1: a seat is written only for the claim that owns it
+	GuardKey       Guard = "key"        // I5: a repeat has no second effect
+	GuardAmount    Guard = "amount"     // I6: the amount must be the order's
+	GuardOneOrder  Guard = "one-order"  // A13: a hold has one order PENDING or PAID
+	GuardSamePaid  Guard = "same-paid"  // I6: a second payment is given back
+	GuardLimit     Guard = "limit"      // I9: limits
+	GuardDocument  Guard = "document"   // I9: one document's limit
+	GuardQuota     Guard = "quota"      // A11: what the organizer keeps back
+	GuardWindow    Guard = "window"     // A6: state and window
+	GuardCustomer  Guard = "customer"   // a hold is its customer's
+	GuardCancelled Guard = "cancelled"  // A6: nothing of a cancelled event is sold
+	GuardReturned  Guard = "returned"   // A23: a returned seat is promised
+	GuardExtend    Guard = "extend-max" // A14: extensions are bounded
+)
+
+// Guards are all of them, for a test to walk.
+var Guards = []Guard{
+	GuardSeatFree, GuardPlaces, GuardHoldLive, GuardOwner, GuardKey, GuardAmount, GuardOneOrder, GuardSamePaid, GuardLimit,
+	GuardDocument, GuardQuota, GuardWindow, GuardCustomer, GuardCancelled, GuardReturned, GuardExtend,
+}

@@ -1,0 +1,578 @@
+package decide
+
+import (
+	"slices"
+
+	"onsale/internal/fault"
+	"onsale/internal/id"
+	"onsale/internal/ledger"
+)
+
+// repeat finds the effect of an idempotency key: 0 where it has had none yet.
+func (w *Work) repeat(k IdemKey, fields []ledger.KeyField) (id.ID, error) {
+	if k.Value == "" || !on(GuardKey) {
+		return 0, nil
+	}
+	row, err := w.key(k)
+	if err != nil || row == nil {
+		return 0, err
+	}
+	if name := differing(row.Fields, fields); name != "" {
+		f := fault.New(fault.KeyReused, "the field %q differs from the first request with this key", name)
+		f.Field = name
+		return 0, f
+	}
+	return row.Subject, nil
+}
+
+// differing is the first field that is not the same in both, "" where all are.
+func differing(was, is []ledger.KeyField) string {
+	find := func(fields []ledger.KeyField, name string) (string, bool) {
+		for _, f := range fields {
+			if f.Name == name {
+				return f.Hash, true
+			}
+		}
+		return "", false
+	}
+	for _, f := range was {
+		if hash, ok := find(is, f.Name); !ok || hash != f.Hash {
+			return f.Name
+		}
+	}
+	for _, f := range is {
+		if _, ok := find(was, f.Name); !ok {
+			return f.Name
+		}
+	}
+	return ""
+}
+
+// repeatHold answers a Hold whose key has had its effect.
+func (w *Work) repeatHold(customer id.ID, key ledger.Key) (*ledger.Result, error) {
+	subject, err := w.repeat(IdemKey{customer, ledger.OpHold, key.Value}, key.Fields)
+	if err != nil || subject == 0 {
+		return nil, err
+	}
+	h, err := w.hold(subject)
+	if err != nil {
+		return nil, err
+	}
+	if h == nil {
+		return nil, nil // its hold has been deleted, and with it its 24 hours are over
+	}
+	return &ledger.Result{Repeat: true, Hold: h.view()}, nil
+}
+
+// view is a copy of the hold as it is now, for an answer.
+func (h *Hold) view() *ledger.Hold {
+	v := h.Hold
+	return &v
+}
+
+// selling gives the event that a new hold is for.
+func (w *Work) selling(event id.ID) (*eventRow, *ledger.Layout, error) {
+	e, err := w.event(event)
+	if err != nil {
+		return nil, nil, err
+	}
+	if e == nil {
+		return nil, nil, fault.New(fault.EventUnknown, "")
+	}
+	if f := e.Selling(w.Now); f != nil && on(GuardWindow) {
+		return nil, nil, f
+	}
+	l, err := w.layout(e)
+	return e, l, err
+}
+
+func (w *Work) holdSeats(c ledger.HoldSeats) (ledger.Result, error) {
+	if r, err := w.repeatHold(c.Customer, c.Key); err != nil || r != nil {
+		return deref(r), err
+	}
+	e, layout, err := w.selling(c.Event)
+	if err != nil {
+		return ledger.Result{}, err
+	}
+	indexes, err := seatList(c.Seats, layout, e.SeatsPerHoldMax)
+	if err != nil {
+		return ledger.Result{}, err
+	}
+	categories := make([]int16, len(indexes))
+	for i, index := range indexes {
+		categories[i] = layout.Category[index]
+		if _, ok := e.Tier(categories[i]); !ok {
+			return ledger.Result{}, invalid("seat_ids", "a seat's category has no price in this event")
+		}
+	}
+	seats, err := w.freed(e, indexes)
+	if err != nil {
+		return ledger.Result{}, err
+	}
+	if taken := w.taken(seats); len(taken) > 0 && on(GuardSeatFree) {
+		return ledger.Result{}, &fault.Error{Code: fault.SeatsTaken, Seats: taken}
+	}
+	h := &Hold{Row: Row{New: true}, Hold: ledger.Hold{
+		ID: c.ID, Event: c.Event, Customer: c.Customer, State: ledger.HoldLive, Area: -1, Currency: e.Currency,
+		Created: w.Now, Expires: w.Now + ledger.Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange, Offer: c.Offer,
+	}, Key: c.Key.Value}
+	h.Lines = make([]ledger.Line, len(indexes))
+	for i, s := range seats {
+		h.Lines[i] = price(e.Event, categories[i])
+		h.Lines[i].Seat, h.Lines[i].Epoch = s.Index, s.Epoch+1
+	}
+	if err := w.allow(e, layout, &h.Hold); err != nil {
+		return ledger.Result{}, err
+	}
+	for i, s := range seats {
+		w.take(s, h, h.Lines[i].Epoch, ledger.Held)
+	}
+	return w.claimed(e, layout, h, c.Key)
+}
+
+// claimed finishes a new hold.
+func (w *Work) claimed(e *eventRow, layout *ledger.Layout, h *Hold, key ledger.Key) (ledger.Result, error) {
+	if err := w.count(e, layout, &h.Hold, 1); err != nil {
+		return ledger.Result{}, err
+	}
+	w.holdSet(h)
+	w.keyAdd(IdemKey{h.Customer, ledger.OpHold, key.Value}, h.ID, key.Fields)
+	w.note(h, "", "live", "hold")
+	return ledger.Result{Hold: h.view()}, nil
+}
+
+// seatList checks and sorts the seats that a command names.
+func seatList(seats []int32, layout *ledger.Layout, most int) ([]int32, error) {
+	switch {
+	case len(seats) == 0:
+		return nil, invalid("seat_ids", "name at least one seat")
+	case len(seats) > most:
+		return nil, invalid("seat_ids", "at most %d seats at once", most)
+	}
+	sorted := slices.Clone(seats)
+	slices.Sort(sorted)
+	var unknown []int32
+	for _, s := range sorted {
+		if s < 0 || int(s) >= len(layout.Category) {
+			unknown = append(unknown, s)
+		}
+	}
+	if len(unknown) > 0 {
+		return nil, &fault.Error{Code: fault.SeatUnknown, Seats: unknown}
+	}
+	for i := 1; i < len(sorted); i++ {
+		if sorted[i] == sorted[i-1] {
+			return nil, invalid("seat_ids", "a seat is named twice")
+		}
+	}
+	return sorted, nil
+}
+
+func invalid(field, format string, args ...any) error {
+	f := fault.New(fault.Invalid, format, args...)
+	f.Field = field
+	return f
+}
+
+func deref(r *ledger.Result) ledger.Result {
+	if r == nil {
+		return ledger.Result{}
+	}
+	return *r
+}
+
+// freed gives the seats' rows, after ending the holds on them whose time is up (lazy expiry).
+func (w *Work) freed(e *eventRow, indexes []int32) ([]*Seat, error) {
+	seats := make([]*Seat, len(indexes))
+	var missing error
+	for i, index := range indexes {
+		s, err := w.seat(e.ID, index)
+		if err != nil {
+			missing = err
+			continue
+		}
+		seats[i] = s
+	}
+	if missing != nil {
+		return nil, missing
+	}
+	for _, s := range seats {
+		if s.State != ledger.Held {
+			continue
+		}
+		h, err := w.hold(s.Claim)
+		if err != nil {
+			missing = err
+			continue
+		}
+		if h == nil || (h.State != ledger.HoldLive && on(GuardOwner)) {
+			return nil, invariant(e.ID, "seat %d is held by %d, which is no live hold", s.Index, s.Claim)
+		}
+		if h.Expires <= w.Now {
+			if err := w.expire(h, "taken over"); err != nil {
+				missing = err
+			}
+		}
+	}
+	return seats, missing
+}
+
+// taken are those seats that a new hold may not have.
+func (w *Work) taken(seats []*Seat) []int32 {
+	var taken []int32
+	for _, s := range seats {
+		switch {
+		case s.State == ledger.Available:
+		case s.State == ledger.Returned && (s.ReturnedAt+ledger.Time(ledger.ReturnedPatience) <= w.Now || !on(GuardReturned)):
+		default:
+			taken = append(taken, s.Index)
+		}
+	}
+	return taken
+}
+
+// take gives a seat to a claim.
+func (w *Work) take(s *Seat, h *Hold, epoch int64, state ledger.Availability) {
+	w.seatSet(s)
+	s.State, s.Claim, s.Epoch, s.ReturnedAt = state, h.ID, epoch, 0
+}
+
+// price is the line of a place of a category: what its tier costs now (A15).
+func price(e *ledger.Event, category int16) ledger.Line {
+	t, _ := e.Tier(category)
+	l := ledger.Line{Category: category, Face: t.Face, Fee: t.Fee, Total: t.Face + t.Fee}
+	if e.TaxIncluded {
+		l.Tax = roundedShare(l.Total, t.TaxBP, 10_000+t.TaxBP)
+	} else {
+		l.Tax = roundedShare(l.Total, t.TaxBP, 10_000)
+		l.Total += l.Tax
+	}
+	return l
+}
+
+// roundedShare is amount × part ÷ whole, rounded half up.
+func roundedShare(amount, part, whole int64) int64 { return (2*amount*part + whole) / (2 * whole) }
+
+func (w *Work) holdPlaces(c ledger.HoldPlaces) (ledger.Result, error) {
+	if r, err := w.repeatHold(c.Customer, c.Key); err != nil || r != nil {
+		return deref(r), err
+	}
+	e, layout, err := w.selling(c.Event)
+	if err != nil {
+		return ledger.Result{}, err
+	}
+	if c.Quantity < 1 || c.Quantity > e.SeatsPerHoldMax {
+		return ledger.Result{}, invalid("quantity", "1 to %d places at once", e.SeatsPerHoldMax)
+	}
+	if c.Area < 0 || int(c.Area) >= len(layout.Areas) {
+		return ledger.Result{}, fault.New(fault.SeatUnknown, "there is no such area")
+	}
+	category := layout.Areas[c.Area].Category
+	if _, ok := e.Tier(category); !ok {
+		return ledger.Result{}, invalid("area_id", "the area's category has no price in this event")
+	}
+	buckets, err := w.places(AreaKey{c.Event, c.Area}, int32(c.Quantity))
+	if err != nil {
+		return ledger.Result{}, err
+	}
+	h := &Hold{Row: Row{New: true}, Hold: ledger.Hold{
+		ID: c.ID, Event: c.Event, Customer: c.Customer, State: ledger.HoldLive, Area: c.Area, Currency: e.Currency,
+		Created: w.Now, Expires: w.Now + ledger.Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange, Offer: c.Offer,
+	}, Key: c.Key.Value}
+	line := price(e.Event, category)
+	line.Seat = -1
+	h.Lines = slices.Repeat([]ledger.Line{line}, c.Quantity)
+	if err := w.allow(e, layout, &h.Hold); err != nil {
+		return ledger.Result{}, err
+	}
+	h.Draws = w.draw(buckets, int32(c.Quantity), func(b *Bucket, n int32) { b.Held += n })
+	return w.claimed(e, layout, h, c.Key)
+}
+
+// places gives an area's buckets, after ending expired holds where they have too little.
+func (w *Work) places(k AreaKey, n int32) ([]*Bucket, error) {
+	buckets, err := w.area(k.Event, k.Area)
+	if err != nil {
+		return nil, err
+	}
+	if freePlaces(buckets) < n {
+		if err := w.expireAll(ExpiredKey{Event: k.Event, Area: k.Area, Max: ledger.ExpireBoundMax}, "taken over"); err != nil {
+			return nil, err
+		}
+	}
+	if freePlaces(buckets) < n && on(GuardPlaces) {
+		return nil, fault.New(fault.PlacesTaken, "%d places are left", freePlaces(buckets))
+	}
+	return buckets, nil
+}
+
+func freePlaces(buckets []*Bucket) (free int32) {
+	for _, b := range buckets {
+		free += b.Free()
+	}
+	return free
+}
+
+// draw takes n places, from as few buckets as serve: the smallest that has enough, else the fullest first.
+func (w *Work) draw(buckets []*Bucket, n int32, take func(*Bucket, int32)) []Draw {
+	var best *Bucket
+	for _, b := range buckets {
+		if b.Free() >= n && (best == nil || b.Free() < best.Free()) {
+			best = b
+		}
+	}
+	if best != nil {
+		take(w.bucketSet(best), n)
+		return []Draw{{best.Number, n}}
+	}
+	sorted := slices.Clone(buckets)
+	slices.SortStableFunc(sorted, func(a, b *Bucket) int { return int(b.Free() - a.Free()) })
+	var draws []Draw
+	for i, b := range sorted {
+		k := min(b.Free(), n)
+		if i == len(sorted)-1 {
+			k = n // only without GuardPlaces more than is free
+		}
+		if k <= 0 {
+			continue
+		}
+		take(w.bucketSet(b), k)
+		draws = append(draws, Draw{b.Number, k})
+		n -= k
+	}
+	return draws
+}
+
+func (w *Work) extend(c ledger.Extend) (ledger.Result, error) {
+	h, err := w.holdOf(c.Hold, c.Customer)
+	if err != nil {
+		return ledger.Result{}, err
+	}
+	if err := w.live(h); err != nil {
+		return ledger.Result{}, err
+	}
+	if h.Order != 0 {
+		return ledger.Result{}, &fault.Error{Code: fault.PaymentInProgress, Order: h.Order}
+	}
+	e, err := w.event(h.Event)
+	if err != nil {
+		return ledger.Result{}, err
+	}
+	ttl := ledger.Time(e.HoldTTL)
+	until := min(w.Now+ttl, h.Created+2*ttl)
+	if (h.Extended >= e.ExtendMax && on(GuardExtend)) || until <= h.Expires {
+		return ledger.Result{}, fault.New(fault.HoldNotExtendable, "")
+	}
+	w.holdSet(h)
+	h.Extended++
+	w.expiryMove(h, until)
+	return ledger.Result{Hold: h.view()}, nil
+}
+
+// expiryMove sets when a hold runs out and lets the boards know.
+func (w *Work) expiryMove(h *Hold, until ledger.Time) {
+	if until == h.Expires {
+		return
+	}
+	h.Expires = until
+	t := w.touch(h.Event)
+	for _, index := range h.Seats() {
+		t.expiry[index] = until
+	}
+}
+
+// holdOf gives a customer's hold.
+func (w *Work) holdOf(hold, customer id.ID) (*Hold, error) {
+	h, err := w.hold(hold)
+	switch {
+	case err != nil:
+		return nil, err
+	case h == nil:
+		return nil, fault.New(fault.HoldUnknown, "")
+	case h.Customer != customer && on(GuardCustomer):
+		return nil, fault.New(fault.WrongCustomer, "")
+	}
+	return h, nil
+}
+
+// live refuses a hold that is not; one whose time is up ends for good (A5).
+func (w *Work) live(h *Hold) error {
+	if h.Live(w.Now) {
+		return nil
+	}
+	if h.State == ledger.HoldLive {
+		if !on(GuardHoldLive) {
+			return nil
+		}
+		if err := w.expire(h, "refused"); err != nil {
+			return err
+		}
+	}
+	return fault.New(fault.HoldExpired, "")
+}
+
+func (w *Work) release(c ledger.Release) (ledger.Result, error) {
+	h, err := w.holdOf(c.Hold, c.Customer)
+	if err != nil {
+		return ledger.Result{}, err
+	}
+	if h.State == ledger.HoldSold {
+		return ledger.Result{}, fault.New(fault.Conflict, "it is sold; ask for a refund of the booking")
+	}
+	if h.Order != 0 {
+		o, err := w.order(h.Order)
+		if err != nil {
+			return ledger.Result{}, err
+		}
+		if o != nil && o.State == ledger.OrderPending {
+			return ledger.Result{}, &fault.Error{Code: fault.PaymentInProgress, Order: h.Order}
+		}
+	}
+	switch {
+	case h.State != ledger.HoldLive:
+		return ledger.Result{Repeat: true, Hold: h.view()}, nil
+	case h.Expires <= w.Now:
+		err = w.expire(h, "released late")
+		return ledger.Result{Repeat: true, Hold: h.view()}, err
+	}
+	err = w.end(h, ledger.HoldReleased, "release")
+	return ledger.Result{Hold: h.view()}, err
+}
+
+// expire ends a hold whose time is up. An order of it without open attempt ends with it (A19).
+func (w *Work) expire(h *Hold, why string) error {
+	var o *Order
+	if h.Order != 0 {
+		var err error
+		if o, err = w.order(h.Order); err != nil {
+			return err
+		}
+	}
+	if err := w.end(h, ledger.HoldExpired, why); err != nil {
+		return err
+	}
+	if o != nil && o.State == ledger.OrderPending && !o.AttemptOpen {
+		return w.orderEnd(o, ledger.OrderExpired, "hold_expired")
+	}
+	return nil
+}
+
+// end takes a live hold's claim away: seats and places free, counters down.
+func (w *Work) end(h *Hold, to ledger.HoldState, why string) error {
+	from := h.State
+	if err := w.giveBack(h, ledger.Held); err != nil {
+		return err
+	}
+	w.holdSet(h)
+	h.State = to
+	w.note(h, from.String(), to.String(), why)
+	return nil
+}
+
+// giveBack frees what a hold has, which is in the given state, and lowers the counters.
+func (w *Work) giveBack(h *Hold, state ledger.Availability) error {
+	e, err := w.event(h.Event)
+	if err != nil {
+		return err
+	}
+	layout, err := w.layout(e)
+	if err != nil {
+		return err
+	}
+	if err := w.count(e, layout, &h.Hold, -1); err != nil {
+		return err
+	}
+	if h.Area >= 0 {
+		return w.placesBack(e, h, state)
+	}
+	var missing error
+	for _, l := range h.Lines {
+		s, err := w.seat(h.Event, l.Seat)
+		if err != nil {
+			missing = err
+			continue
+		}
+		if owns := s.State == state && s.Claim == h.ID && s.Epoch == l.Epoch; !owns && on(GuardOwner) {
+			return invariant(h.Event, "hold %d does not own its seat %d", h.ID, l.Seat)
+		}
+		w.seatFree(e, s)
+	}
+	return missing
+}
+
+func (w *Work) placesBack(e *eventRow, h *Hold, state ledger.Availability) error {
+	buckets, err := w.area(h.Event, h.Area)
+	if err != nil {
+		return err
+	}
+	for _, d := range h.Draws {
+		i := slices.IndexFunc(buckets, func(b *Bucket) bool { return b.Number == d.Bucket })
+		if i < 0 {
+			return invariant(e.ID, "hold %d drew from bucket %d, which is not there", h.ID, d.Bucket)
+		}
+		b := w.bucketSet(buckets[i])
+		if state == ledger.Held {
+			b.Held -= d.Count
+		} else {
+			b.Sold -= d.Count
+		}
+		if b.Held < 0 || b.Sold < 0 {
+			return invariant(e.ID, "bucket %d of area %d would have fewer than no places", b.Number, b.Area)
+		}
+	}
+	return nil
+}
+
+// seatFree lets a seat go, to where the event sends what is freed.
+func (w *Work) seatFree(e *eventRow, s *Seat) {
+	w.seatSet(s)
+	s.Claim, s.ReturnedAt = 0, 0
+	switch {
+	case s.WhenFree:
+		s.State, s.WhenFree = ledger.Blocked, false
+	case e.Returns == ledger.ReturnsWaitlist:
+		s.State, s.ReturnedAt = ledger.Returned, w.Now
+	default:
+		s.State = ledger.Available
+	}
+}
+
+// expireAll ends expired holds, as many as the key bounds.
+func (w *Work) expireAll(k ExpiredKey, why string) error {
+	holds, err := w.expired(k)
+	if err != nil {
+		return err
+	}
+	for _, h := range holds {
+		if err := w.expire(h, why); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expired are holds whose time is up and which this batch has not ended yet, in order.
+func (w *Work) expired(k ExpiredKey) ([]*Hold, error) {
+	most := k.Max
+	k.Max += len(w.Out.Holds) // the database does not know yet which ones this batch has ended
+	ids, err := w.src.Expired(k, w.Now)
+	if err != nil {
+		return nil, err
+	}
+	var holds []*Hold
+	var missing error
+	for _, i := range ids {
+		if len(holds) == most {
+			break
+		}
+		h, err := w.hold(i)
+		if err != nil {
+			missing = err
+			continue
+		}
+		if h != nil && h.State == ledger.HoldLive && h.Expires <= w.Now {
+			holds = append(holds, h)
+		}
+	}
+	return holds, missing
+}

@@ -1,0 +1,234 @@
+package decide
+
+import (
+	"encoding/json"
+
+	"onsale/internal/fault"
+	"onsale/internal/id"
+	"onsale/internal/ledger"
+)
+
+// noticeBody is what a notice says: ids and figures, never names (E10). Version is raised when a field changes its
+// meaning (D5).
+type noticeBody struct {
+	Version  int    `json:"v"`
+	Booking  string `json:"booking_id"`
+	Event    string `json:"event_id"`
+	Customer string `json:"customer_id"`
+	State    string `json:"state"`
+	Reason   string `json:"reason,omitempty"`
+	Amount   int64  `json:"amount_minor"`
+	Currency string `json:"currency"`
+	Payment  string `json:"payment_id,omitempty"`
+	Refund   string `json:"refund_id,omitempty"`
+	Rescued  bool   `json:"rescued,omitempty"`
+}
+
+// notice writes one change of an order to the outbox, with the order's next sequence (A24).
+func (w *Work) notice(o *Order, kind string, alert bool, refund id.ID) {
+	w.orderSet(o)
+	o.Sequence++
+	body := noticeBody{
+		Version: 1, Booking: o.ID.Text(id.Order), Event: o.Event.Text(id.Event), Customer: o.Customer.Text(id.Customer),
+		State: o.State.String(), Reason: o.Reason, Amount: o.Amount, Currency: o.Currency, Payment: o.Payment, Rescued: o.Rescued,
+	}
+	if refund != 0 {
+		body.Refund = refund.Text(id.Refund)
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		panic(err) // strings and numbers: it cannot fail
+	}
+	w.Out.Notices = append(w.Out.Notices, ledger.Notice{
+		Order: o.ID, Sequence: o.Sequence, Kind: kind, Alert: alert, Body: data, At: w.Now,
+	})
+}
+
+func (w *Work) recordPayment(c ledger.RecordPayment) (ledger.Result, error) {
+	o, err := w.order(c.Order)
+	if err != nil {
+		return ledger.Result{}, err
+	}
+	if o == nil {
+		return ledger.Result{}, fault.New(fault.OrderUnknown, "")
+	}
+	p, err := w.payment(PaymentKey{o.ID, o.Provider, c.Payment})
+	if err != nil {
+		return ledger.Result{}, err
+	}
+	if c.Amount < 0 || c.Payment == "" {
+		return ledger.Result{}, invalid("amount", "a payment has an id and an amount of at least 0")
+	}
+	if p == nil {
+		return w.paymentNew(o, c)
+	}
+	switch c.State {
+	case ledger.PaymentAuthorized:
+		return w.orderAnswer(o.ID, ledger.Result{Repeat: true})
+	case ledger.PaymentCaptured:
+		return w.captured(o, p, c)
+	case ledger.PaymentVoided:
+		return w.voided(o, p, c)
+	case ledger.PaymentRefunded:
+		return w.refunded(o, p, c)
+	case ledger.PaymentCaptureRefused:
+		return w.captureRefused(o, p, c)
+	}
+	return ledger.Result{}, invalid("state", "%d is no state of a payment", c.State)
+}
+
+func doesNotFollow(p *Payment) error {
+	return fault.New(fault.Conflict, "the payment is %s", p.State)
+}
+
+func (w *Work) paymentNew(o *Order, c ledger.RecordPayment) (ledger.Result, error) {
+	p := &Payment{Row: Row{New: true}, Payment: ledger.Payment{
+		Order: o.ID, Provider: o.Provider, ID: c.Payment, Currency: o.Currency, State: c.State, Authorized: c.Amount,
+	}}
+	switch c.State {
+	case ledger.PaymentAuthorized:
+	case ledger.PaymentCaptured:
+		p.Captured = c.Amount
+	default:
+		return ledger.Result{}, fault.New(fault.Conflict, "the payment is not known")
+	}
+	w.paymentSet(p)
+	w.notice(o, ledger.NoticePayment, false, 0)
+	return w.orderAnswer(o.ID, ledger.Result{})
+}
+
+func (w *Work) captured(o *Order, p *Payment, c ledger.RecordPayment) (ledger.Result, error) {
+	switch {
+	case p.State == ledger.PaymentCaptured || p.State == ledger.PaymentRefunded:
+		return w.orderAnswer(o.ID, ledger.Result{Repeat: true})
+	case p.State != ledger.PaymentAuthorized:
+		return ledger.Result{}, doesNotFollow(p)
+	case c.Amount > p.Authorized:
+		return ledger.Result{}, fault.New(fault.Conflict, "only %d was authorized", p.Authorized)
+	}
+	w.paymentSet(p)
+	p.State, p.Captured = ledger.PaymentCaptured, c.Amount
+	w.notice(o, ledger.NoticePayment, false, 0)
+	return w.orderAnswer(o.ID, ledger.Result{})
+}
+
+func (w *Work) voided(o *Order, p *Payment, c ledger.RecordPayment) (ledger.Result, error) {
+	switch p.State {
+	case ledger.PaymentVoided:
+		return w.orderAnswer(o.ID, ledger.Result{Repeat: true})
+	case ledger.PaymentAuthorized:
+	default:
+		return ledger.Result{}, doesNotFollow(p)
+	}
+	r, err := w.settled(o, p, c)
+	if err != nil {
+		return ledger.Result{}, err
+	}
+	w.paymentSet(p)
+	p.State, p.Voided = ledger.PaymentVoided, p.Authorized
+	w.settle(r)
+	w.notice(o, ledger.NoticePayment, false, c.Refund)
+	return w.orderAnswer(o.ID, ledger.Result{Refund: r.view()})
+}
+
+// settled finds the refund that a record settles: nil where it names none.
+func (w *Work) settled(o *Order, p *Payment, c ledger.RecordPayment) (*Refund, error) {
+	if c.Refund == 0 {
+		return nil, nil
+	}
+	r, err := w.refund(c.Refund)
+	if err != nil {
+		return nil, err
+	}
+	if r == nil || r.Order != o.ID || r.Payment != p.ID {
+		return nil, fault.New(fault.Conflict, "there is no such refund of this payment")
+	}
+	return r, nil
+}
+
+func (w *Work) settle(r *Refund) {
+	if r != nil && r.State == ledger.RefundRequested {
+		w.refundSet(r)
+		r.State = ledger.RefundDone
+	}
+}
+
+func (w *Work) refunded(o *Order, p *Payment, c ledger.RecordPayment) (ledger.Result, error) {
+	r, err := w.settled(o, p, c)
+	switch {
+	case err != nil:
+		return ledger.Result{}, err
+	case r == nil:
+		return ledger.Result{}, fault.New(fault.Conflict, "there is no such refund of this payment")
+	case r.State != ledger.RefundRequested:
+		return w.orderAnswer(o.ID, ledger.Result{Repeat: true, Refund: r.view()})
+	case p.State != ledger.PaymentCaptured && p.State != ledger.PaymentRefunded:
+		return ledger.Result{}, doesNotFollow(p)
+	case c.Amount != r.Amount:
+		return ledger.Result{}, invalid("amount", "the refund is of %d", r.Amount)
+	case p.Refunded+c.Amount > p.Captured:
+		return ledger.Result{}, fault.New(fault.Conflict, "only %d is left of it", p.Captured-p.Refunded)
+	}
+	w.paymentSet(p)
+	p.State = ledger.PaymentRefunded
+	p.Refunded += c.Amount
+	w.settle(r)
+	w.notice(o, ledger.NoticePayment, false, r.ID)
+	return w.orderAnswer(o.ID, ledger.Result{Refund: r.view()})
+}
+
+// captureRefused undoes a sale whose authorized money the provider has finally refused to hand over (A18).
+func (w *Work) captureRefused(o *Order, p *Payment, c ledger.RecordPayment) (ledger.Result, error) {
+	switch p.State {
+	case ledger.PaymentCaptureRefused:
+		return w.orderAnswer(o.ID, ledger.Result{Repeat: true})
+	case ledger.PaymentAuthorized:
+	default:
+		return ledger.Result{}, doesNotFollow(p)
+	}
+	if c.Refund == 0 {
+		return ledger.Result{}, invalid("refund", "the refund's id is needed")
+	}
+	if o.State != ledger.OrderPaid || o.Payment != p.ID {
+		w.paymentSet(p)
+		p.State = ledger.PaymentCaptureRefused
+		w.notice(o, ledger.NoticePayment, false, 0)
+		return w.orderAnswer(o.ID, ledger.Result{})
+	}
+	tickets, err := w.ticketsOf(o.ID)
+	if err != nil {
+		return ledger.Result{}, err
+	}
+	h, err := w.hold(o.Hold)
+	if err != nil {
+		return ledger.Result{}, err
+	}
+	e, err := w.event(o.Event)
+	if err != nil {
+		return ledger.Result{}, err
+	}
+	if err := w.giveBack(h, ledger.Sold); err != nil {
+		return ledger.Result{}, err
+	}
+	if err := w.countDocuments(e.Event, o.Documents, -1); err != nil {
+		return ledger.Result{}, err
+	}
+	for _, t := range tickets {
+		w.ticketSet(t)
+		t.State = ledger.TicketVoid
+	}
+	w.holdSet(h)
+	w.note(h, "sold", "released", ledger.ReasonCaptureRefused)
+	h.State = ledger.HoldReleased
+	w.paymentSet(p)
+	p.State = ledger.PaymentCaptureRefused
+	r := w.refundSet(&Refund{Row: Row{New: true}, Refund: ledger.Refund{
+		ID: c.Refund, Order: o.ID, Provider: o.Provider, Payment: p.ID, State: ledger.RefundSeatReleased,
+		Currency: o.Currency, Reason: ledger.ReasonCaptureRefused, Created: w.Now,
+	}})
+	w.orderSet(o)
+	o.State, o.Reason = ledger.OrderRefunded, ledger.ReasonCaptureRefused
+	w.notice(o, ledger.NoticeCaptureRefused, true, r.ID)
+	w.notice(o, ledger.NoticeRefunded, false, r.ID)
+	return w.orderAnswer(o.ID, ledger.Result{Refund: r.view()})
+}

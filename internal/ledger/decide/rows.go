@@ -1,0 +1,265 @@
+package decide
+
+import (
+	"encoding/binary"
+
+	"onsale/internal/id"
+	"onsale/internal/ledger"
+)
+
+// CustomerSubject is a customer as the subject of a limit.
+func CustomerSubject(customer id.ID) string {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], uint64(customer))
+	return string(b[:])
+}
+
+// Each of these gives a row as the batch has made it so far, asking the source the first time.
+
+func (w *Work) event(event id.ID) (*eventRow, error) {
+	if e, ok := w.events[event]; ok {
+		return e, nil
+	}
+	e, err := w.src.Event(event)
+	if err != nil {
+		return nil, err
+	}
+	var row *eventRow
+	if e != nil {
+		row = &eventRow{Event: e}
+	}
+	w.events[event] = row
+	return row, nil
+}
+
+func (w *Work) layout(e *eventRow) (*ledger.Layout, error) {
+	if l, ok := w.layouts[e.PlanHash]; ok {
+		return l, nil
+	}
+	l, err := w.src.Layout(e.PlanHash)
+	if err != nil {
+		return nil, err
+	}
+	w.layouts[e.PlanHash] = l
+	return l, nil
+}
+
+func (w *Work) seat(event id.ID, index int32) (*Seat, error) {
+	k := SeatKey{event, index}
+	if s, ok := w.seats[k]; ok {
+		return s, nil
+	}
+	s, err := w.src.Seat(k)
+	if err != nil {
+		return nil, err
+	}
+	if s == nil {
+		return nil, invariant(event, "seat %d of the layout has no row", index)
+	}
+	w.seats[k] = s
+	return s, nil
+}
+
+// seatSet marks a seat as changed. Its new state must be set by the caller before or after.
+func (w *Work) seatSet(s *Seat) *Seat {
+	if !s.Dirty {
+		s.Dirty = true
+		w.Out.Seats = append(w.Out.Seats, s)
+	}
+	w.touch(s.Event).seats[s.Index] = struct{}{}
+	return s
+}
+
+func (w *Work) area(event id.ID, area int32) ([]*Bucket, error) {
+	k := AreaKey{event, area}
+	if b, ok := w.buckets[k]; ok {
+		return b, nil
+	}
+	b, err := w.src.Buckets(k)
+	if err != nil {
+		return nil, err
+	}
+	w.buckets[k] = b
+	return b, nil
+}
+
+func (w *Work) bucketSet(b *Bucket) *Bucket {
+	if !b.Dirty {
+		b.Dirty = true
+		w.Out.Buckets = append(w.Out.Buckets, b)
+	}
+	w.touch(b.Event).areas[b.Area] = struct{}{}
+	return b
+}
+
+func (w *Work) hold(hold id.ID) (*Hold, error) {
+	if h, ok := w.holds[hold]; ok {
+		return h, nil
+	}
+	h, err := w.src.Hold(hold)
+	if err != nil {
+		return nil, err
+	}
+	w.holds[hold] = h
+	return h, nil
+}
+
+func (w *Work) holdSet(h *Hold) *Hold {
+	if !h.Dirty {
+		h.Dirty = true
+		w.holds[h.ID] = h
+		w.Out.Holds = append(w.Out.Holds, h)
+	}
+	return h
+}
+
+func (w *Work) order(order id.ID) (*Order, error) {
+	if o, ok := w.orders[order]; ok {
+		return o, nil
+	}
+	o, err := w.src.Order(order)
+	if err != nil {
+		return nil, err
+	}
+	w.orders[order] = o
+	return o, nil
+}
+
+func (w *Work) orderSet(o *Order) *Order {
+	o.Updated = w.Now
+	if !o.Dirty {
+		o.Dirty = true
+		w.orders[o.ID] = o
+		w.Out.Orders = append(w.Out.Orders, o)
+	}
+	return o
+}
+
+func (w *Work) payment(k PaymentKey) (*Payment, error) {
+	if p, ok := w.pays[k]; ok {
+		return p, nil
+	}
+	p, err := w.src.Payment(k)
+	if err != nil {
+		return nil, err
+	}
+	w.pays[k] = p
+	return p, nil
+}
+
+func (w *Work) paymentSet(p *Payment) *Payment {
+	if !p.Dirty {
+		p.Dirty = true
+		w.pays[PaymentKey{p.Order, p.Provider, p.ID}] = p
+		w.Out.Pays = append(w.Out.Pays, p)
+	}
+	return p
+}
+
+func (w *Work) refund(refund id.ID) (*Refund, error) {
+	if r, ok := w.refunds[refund]; ok {
+		return r, nil
+	}
+	r, err := w.src.Refund(refund)
+	if err != nil {
+		return nil, err
+	}
+	w.refunds[refund] = r
+	return r, nil
+}
+
+func (w *Work) refundSet(r *Refund) *Refund {
+	if !r.Dirty {
+		r.Dirty = true
+		w.refunds[r.ID] = r
+		w.Out.Refunds = append(w.Out.Refunds, r)
+	}
+	return r
+}
+
+func (w *Work) ticketsOf(order id.ID) ([]*Ticket, error) {
+	if t, ok := w.tickets[order]; ok {
+		return t, nil
+	}
+	t, err := w.src.Tickets(order)
+	if err != nil {
+		return nil, err
+	}
+	w.tickets[order] = t
+	return t, nil
+}
+
+func (w *Work) ticketSet(t *Ticket) *Ticket {
+	if !t.Dirty {
+		t.Dirty = true
+		w.Out.Tickets = append(w.Out.Tickets, t)
+	}
+	return t
+}
+
+func (w *Work) key(k IdemKey) (*Key, error) {
+	if r, ok := w.keys[k]; ok {
+		return r, nil
+	}
+	r, err := w.src.Key(k)
+	if err != nil {
+		return nil, err
+	}
+	w.keys[k] = r
+	return r, nil
+}
+
+func (w *Work) keyAdd(k IdemKey, subject id.ID, fields []ledger.KeyField) {
+	if k.Value == "" {
+		return
+	}
+	r := &Key{IdemKey: k, Subject: subject, Fields: fields, Created: w.Now}
+	w.keys[k] = r
+	w.Out.Keys = append(w.Out.Keys, r)
+}
+
+func (w *Work) limit(k LimitKey) (*counter, error) {
+	if c, ok := w.limits[k]; ok {
+		return c, nil
+	}
+	n, err := w.src.Limit(k)
+	if err != nil {
+		return nil, err
+	}
+	c := &counter{count: n}
+	w.limits[k] = c
+	return c, nil
+}
+
+func (w *Work) limitAdd(k LimitKey, c *counter, n int) {
+	c.count += n
+	if c.write == nil {
+		out := &Counter[LimitKey]{Key: k}
+		c.write = &out.Count
+		w.Out.Limits = append(w.Out.Limits, out)
+	}
+	*c.write = c.count
+}
+
+func (w *Work) quota(k QuotaKey) (*counter, error) {
+	if c, ok := w.quotas[k]; ok {
+		return c, nil
+	}
+	n, err := w.src.Quota(k)
+	if err != nil {
+		return nil, err
+	}
+	c := &counter{count: n}
+	w.quotas[k] = c
+	return c, nil
+}
+
+func (w *Work) quotaAdd(k QuotaKey, c *counter, n int) {
+	c.count += n
+	if c.write == nil {
+		out := &Counter[QuotaKey]{Key: k}
+		c.write = &out.Count
+		w.Out.Quotas = append(w.Out.Quotas, out)
+	}
+	*c.write = c.count
+}
