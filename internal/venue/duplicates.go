@@ -53,7 +53,7 @@ func (d *draft) checkDuplicates(r *report, options ImportOptions) {
 			if len(refs) > 2 {
 				times, others = fmt.Sprintf("%d times", len(refs)), fmt.Sprintf(" and %d more", len(refs)-2)
 			}
-			r.errorf(row.where(seat.place), []string{id}, "seat %s is there %s: first at %s, again at %s%s; give each seat an id of its own, or import with --rename-duplicates",
+			r.errorf(row.where(seat.place), []string{id}, "seat %s is there %s: first at %s, again at %s%s; change the ids, or import with --rename-duplicates",
 				id, times, d.describe(refs[0]), d.describe(refs[1]), others)
 		}
 	}

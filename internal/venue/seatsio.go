@@ -97,7 +97,7 @@ type seatsioReader struct {
 	accessible []bool // by category
 	zones      map[string]*Point
 	homes      map[[2]string]int // sections made for what is outside of sections, by floor and name
-	stages     []int // shapes that are the stage
+	stages     []int             // shapes that are the stage
 	focal      *Point
 }
 
