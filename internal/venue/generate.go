@@ -263,12 +263,22 @@ func (b *block) section(g *generator) draftSection {
 			}
 			row.seats = append(row.seats, seat)
 		}
-		if i == len(b.rows)-1 {
+		if i == b.accessibleRow() {
 			reserveAccessible(row.seats, a.left)
 		}
 		s.rows = append(s.rows, row)
 	}
 	return s
+}
+
+// accessibleRow is the row furthest back that has room for accessible places; -1 for none.
+func (b *block) accessibleRow() int {
+	for i := len(b.rows) - 1; i >= 0; i-- {
+		if b.rows[i].left >= 3 || b.rows[i].right >= 3 {
+			return i
+		}
+	}
+	return -1
 }
 
 // reserveAccessible makes accessible places with a companion beside them at both ends of the row and at its aisle, where
