@@ -169,3 +169,6 @@ func (g *Generator) MustNext(shard int) ID {
 	}
 	return v
 }
+
+// Floor is the smallest number that can have been made at or after an instant.
+func Floor(t time.Time) ID { return ID(max(0, t.UnixMilli()-epoch) << millisShift) }

@@ -98,7 +98,7 @@ CREATE TABLE payments (
   refunded   INTEGER NOT NULL DEFAULT 0,
   refund_id  INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (order_id, provider, payment_id)
-);
+) WITHOUT ROWID;
 CREATE INDEX payments_authorized ON payments (order_id) WHERE state = 1;
 
 CREATE TABLE refunds (
@@ -140,7 +140,7 @@ CREATE TABLE idempotency_keys (
   fields      TEXT    NOT NULL,
   created_at  INTEGER NOT NULL,
   PRIMARY KEY (customer_id, operation, key)
-);
+) WITHOUT ROWID;
 CREATE INDEX idempotency_keys_age ON idempotency_keys (created_at);
 
 CREATE TABLE limits (
@@ -169,8 +169,9 @@ CREATE TABLE outbox (
   created_at   INTEGER NOT NULL,
   published_at INTEGER,                  -- NULL: not yet
   PRIMARY KEY (order_id, sequence)
-);
+) WITHOUT ROWID;
 CREATE INDEX outbox_unpublished ON outbox (order_id, sequence) WHERE published_at IS NULL;
+CREATE INDEX outbox_published ON outbox (published_at) WHERE published_at IS NOT NULL;
 
 CREATE TABLE history (
   history_id INTEGER PRIMARY KEY,

@@ -1,0 +1,188 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+
+	"onsale/internal/id"
+	"onsale/internal/ledger"
+	"onsale/internal/ledger/decide"
+)
+
+// pruneBound is how many rows of a kind one batch deletes at most.
+const pruneBound = 512
+
+// writer writes what a batch changed.
+type writer struct {
+	ctx  context.Context
+	s    *statements
+	now  ledger.Time
+	text []byte
+	err  error
+}
+
+// do runs a statement unless one before it has failed, and gives the number of rows.
+func (w *writer) do(stmt *sql.Stmt, args ...any) int64 {
+	if w.err != nil {
+		return 0
+	}
+	r, err := stmt.ExecContext(w.ctx, args...)
+	if err != nil {
+		w.err = err
+		return 0
+	}
+	n, err := r.RowsAffected()
+	w.err = err
+	return n
+}
+
+func (w *writer) write(o *decide.Output) error {
+	for _, e := range o.Events {
+		w.event(e)
+	}
+	for _, k := range o.Keys {
+		w.do(w.s.keyPut, int64(k.Customer), k.Operation, k.Value, int64(k.Subject), decide.EncodeFields(k.Fields), int64(k.Created))
+	}
+	for _, c := range o.Limits {
+		w.do(w.s.limitPut, int64(c.Key.Scope), int64(c.Key.Of), c.Key.Category, []byte(c.Key.Subject), c.Count)
+	}
+	for _, c := range o.Quotas {
+		w.do(w.s.quotaPut, int64(c.Key.Event), c.Key.Category, c.Key.Section, c.Count)
+	}
+	w.orders(o)
+	for _, h := range o.Holds {
+		w.hold(h)
+	}
+	for _, b := range o.Buckets {
+		w.do(w.s.bucketSet, b.Capacity, b.Held, b.Sold, int64(b.Event), b.Area, b.Number)
+	}
+	for _, s := range o.Seats {
+		n := w.do(w.s.seatSet, int64(s.State), int64(s.Claim), s.Epoch, s.WhenFree, int64(s.ReturnedAt),
+			int64(s.Event), s.Index, int64(s.WasState), int64(s.WasClaim), s.WasEpoch)
+		if n != 1 && w.err == nil { // the fence (A8): the row is not the one that was decided on
+			w.err = &ledger.InvariantError{Event: s.Event, What: "a seat changed under a transaction that holds the only writer"}
+		}
+	}
+	for _, t := range o.Tickets {
+		w.ticket(t)
+	}
+	for _, n := range o.Notices {
+		w.do(w.s.noticeAdd, int64(n.Order), n.Sequence, n.Kind, n.Alert, string(n.Body), int64(n.At))
+	}
+	for i := range o.History {
+		t := &o.History[i]
+		w.text = t.AppendClaims(w.text[:0])
+		w.do(w.s.historyAdd, int64(t.Event), int64(t.Claim), t.From, t.To, t.Why, string(w.text), t.Count, int64(t.At))
+	}
+	if o.Prune {
+		w.prune()
+	}
+	w.changes(o.Changes)
+	w.do(w.s.clock, int64(w.now))
+	return w.err
+}
+
+func (w *writer) event(e *decide.EventWrite) {
+	body, err := decide.EncodeEvent(e.Event)
+	if err != nil {
+		w.err = err
+		return
+	}
+	w.do(w.s.eventPut, int64(e.Event.ID), e.Event.Version, int64(e.Event.State), body)
+	if e.Layout != nil {
+		w.layout(e)
+	}
+}
+
+func (w *writer) layout(e *decide.EventWrite) {
+	packed, err := decide.EncodeLayout(e.Layout)
+	if err != nil {
+		w.err = err
+		return
+	}
+	w.do(w.s.layoutAdd, e.Layout.PlanHash, packed)
+	w.do(w.s.versionAdd, int64(e.Event.ID))
+	w.do(w.s.seatsAdd, int64(e.Event.ID), len(e.Layout.Category))
+	for area, a := range e.Layout.Areas {
+		for number, capacity := range decide.BucketCapacities(a.Capacity) {
+			w.do(w.s.bucketAdd, int64(e.Event.ID), area, number, capacity)
+		}
+	}
+}
+
+func (w *writer) hold(h *decide.Hold) {
+	if !h.New {
+		w.do(w.s.holdSet, int64(h.State), int64(h.Expires), h.Extended, h.Window, int64(h.Order), int64(h.ID))
+		return
+	}
+	w.text = decide.AppendLines(w.text[:0], h.Lines)
+	lines := string(w.text)
+	w.text = decide.AppendDraws(w.text[:0], h.Draws)
+	w.do(w.s.holdAdd, int64(h.ID), int64(h.Event), int64(h.Customer), int64(h.State), h.Area, lines, string(w.text), h.Currency,
+		int64(h.Created), int64(h.Expires), h.Extended, h.Window, int64(h.Order), int64(h.Session), int64(h.Exchange), int64(h.Offer))
+}
+
+// orders writes ended orders before new ones: the index that allows one PENDING or PAID order a hold looks after every
+// row.
+func (w *writer) orders(out *decide.Output) {
+	for _, o := range out.Orders {
+		if !o.New {
+			w.do(w.s.orderSet, int64(o.Hold), int64(o.State), o.Reason, o.Payment, o.Rescued, o.AttemptOpen, int64(o.Updated), o.Sequence, int64(o.ID))
+		}
+	}
+	for _, o := range out.Orders {
+		if o.New {
+			w.do(w.s.orderAdd, int64(o.ID), int64(o.Hold), int64(o.Event), int64(o.Customer), int64(o.State), o.Reason, o.Amount, o.Currency,
+				o.Provider, o.Payment, o.AllowOther, o.Rescued, o.AttemptOpen, decide.EncodeDocuments(o.Documents), int64(o.Created), int64(o.Updated), o.Sequence)
+		}
+	}
+	for _, p := range out.Pays {
+		w.do(w.s.paymentPut, int64(p.Order), p.Provider, p.ID, p.Currency, int64(p.State), p.Authorized, p.Captured, p.Voided, p.Refunded, int64(p.Refund))
+	}
+	for _, r := range out.Refunds {
+		w.do(w.s.refundPut, int64(r.ID), int64(r.Order), r.Provider, r.Payment, int64(r.State), r.Amount, r.Currency, r.Reason, int64(r.Created))
+	}
+}
+
+func (w *writer) ticket(t *decide.Ticket) {
+	if !t.New {
+		w.do(w.s.ticketSet, int64(t.State), int64(t.ID))
+		return
+	}
+	seat := sql.NullInt32{Int32: t.Seat, Valid: t.Seat >= 0}
+	area := sql.NullInt32{Int32: t.Area, Valid: t.Area >= 0}
+	w.do(w.s.ticketAdd, int64(t.ID), int64(t.Order), int64(t.Event), int64(t.Customer), int64(t.State), seat, area, t.Category, t.Total)
+}
+
+// changes raises each touched event's version by one and writes the change under it (B2).
+func (w *writer) changes(changes []ledger.Change) {
+	for i := range changes {
+		c := &changes[i]
+		if w.err != nil {
+			return
+		}
+		if w.err = w.s.versionUp.QueryRowContext(w.ctx, int64(c.Event)).Scan(&c.Version); w.err != nil {
+			return
+		}
+		w.text = decide.AppendChange(w.text[:0], c)
+		w.do(w.s.changeAdd, int64(c.Event), c.Version, string(w.text), int64(c.At))
+	}
+}
+
+// prune deletes what has been kept long enough (A12, B2), a bounded number of rows.
+func (w *writer) prune() {
+	answers := w.now - ledger.Time(ledger.KeepAnswers)
+	w.do(w.s.pruneKeys, int64(answers), pruneBound)
+	w.do(w.s.pruneHolds, int64(id.Floor(answers.Std())), int64(answers), pruneBound)
+	if w.err != nil {
+		return
+	}
+	events, err := list(w.ctx, w.s.eventIDs, scanID)
+	if err != nil {
+		w.err = err
+		return
+	}
+	for _, e := range events {
+		w.do(w.s.pruneChanges, int64(e), int64(w.now-ledger.Time(ledger.KeepChanges)), pruneBound)
+	}
+}
