@@ -161,7 +161,7 @@ type Orphans struct {
 	SplitReleaseBefore ledger.Duration `json:"split_release_before_ms"` // lifted so long before the sale closes
 }
 
-// Applies says whether the rule is in force for an event with so many seats left.
+// OrphansApply says whether the orphan rule is in force with so many seats left.
 func (e *Event) OrphansApply(now time.Time, available int) bool {
 	return available > e.Orphans.FewSeatsLeft && now.Before(e.SaleCloses.Add(-e.Orphans.SplitReleaseBefore.Std()))
 }

@@ -1,0 +1,85 @@
+package catalog
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"onsale/internal/id"
+)
+
+// ErrNotFound is answered by a Store that has no such thing.
+var ErrNotFound = errors.New("not found in the catalog")
+
+// ErrConflict is answered by a Store where somebody else was faster: read again, then decide again.
+var ErrConflict = errors.New("the catalog has changed meanwhile")
+
+// A Plan is a seating plan as it is stored.
+type Plan struct {
+	Hash      string // of venue.Plan.Hash
+	Organizer id.ID
+	Name      string
+	SeatCount int
+	Body      []byte // gzip of venue.Plan.Encode
+	Created   time.Time
+}
+
+// A Query asks for events. The zero value is all of them.
+type Query struct {
+	Text      string    // every word must be in show, title, venue or city
+	City      string    // as written, letters in either case
+	From, To  time.Time // starts in [From, To); zero: open
+	Organizer id.ID     // 0: any
+	Drafts    bool      // also drafts
+	After     Cursor    // zero: from the first
+	Max       int       // 1…QueryMax; 0: QueryDefault
+}
+
+// Bounds of a query.
+const (
+	QueryMax      = 200
+	QueryDefault  = 50
+	QueryWordsMax = 8
+)
+
+// A Cursor is a place in the order of events: by start, then id.
+type Cursor struct {
+	Starts time.Time
+	Event  id.ID
+}
+
+// A Store keeps the catalog in the control database. Each method is atomic and durable when it returns; all may be called
+// at once. controltest.Exercise is this contract as tests.
+type Store interface {
+	// EnsureOrganizer answers the organizer with o.Key, made as o where there is none yet.
+	EnsureOrganizer(ctx context.Context, o Organizer) (Organizer, error)
+	// Organizers are all, by id.
+	Organizers(ctx context.Context) ([]Organizer, error)
+
+	// PutPlan keeps a plan and whose it is. A plan that is there stays as it is.
+	PutPlan(ctx context.Context, p Plan) error
+	// Plan is a plan by its hash (Organizer: the first who had it). ErrNotFound.
+	Plan(ctx context.Context, hash string) (Plan, error)
+	// Plans are an organizer's plans without their bodies, newest first.
+	Plans(ctx context.Context, organizer id.ID) ([]Plan, error)
+
+	// Show is a show by its id, ShowByKey by its organizer's name for it. ErrNotFound.
+	Show(ctx context.Context, show id.ID) (Show, error)
+	ShowByKey(ctx context.Context, organizer id.ID, key string) (Show, error)
+
+	// PutEvents keeps a show (nil: none) and events, all or nothing. An event of version 1 must not be there, one of
+	// version v must be there with v-1; a show or event must not take another's key: ErrConflict. search has for each
+	// event what queries look in.
+	PutEvents(ctx context.Context, show *Show, events []Event, search []string) error
+	// Event is an event by its id. ErrNotFound.
+	Event(ctx context.Context, event id.ID) (Event, error)
+	// EventsOf are all events of a show, by start.
+	EventsOf(ctx context.Context, show id.ID) ([]Event, error)
+	// Events are those that a query asks for, by start and id, at most q.Max. Text and City are folded already.
+	Events(ctx context.Context, q Query) ([]Event, error)
+
+	// MarkSent remembers that the ledger has a version of an event; an older one changes nothing.
+	MarkSent(ctx context.Context, event id.ID, version int64) error
+	// Unsent are events of which the ledger may not have the current version, by id after the given one, at most max.
+	Unsent(ctx context.Context, after id.ID, max int) ([]Event, error)
+}
