@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -69,6 +70,10 @@ func (c *planGenerate) Run(ctx *kong.Context) error {
 		return fmt.Errorf("--seats is %d; it must be 2 to %d", c.Seats, venue.SeatsMax)
 	}
 	plan := venue.Generate(venue.GenerateOptions{Seats: c.Seats, Seed: c.Seed, Name: c.Name, NoStanding: c.NoStanding})
+	if problems := plan.Validate(); len(problems) > 0 { // of the name, which is all that comes from outside
+		printProblems(ctx.Stdout, problems)
+		return errors.New("--name cannot stand in a plan; nothing was written")
+	}
 	printPlan(ctx.Stdout, plan)
 	return writePlan(ctx.Stdout, plan, c.Out)
 }
@@ -96,6 +101,10 @@ func (s *planSource) read(out io.Writer) (*venue.Plan, error) {
 	plan, problems, err := venue.Import(data, venue.ImportOptions{RenameDuplicates: s.RenameDuplicates})
 	if err != nil {
 		printProblems(out, problems)
+		var refused *venue.RefusedError
+		if errors.As(err, &refused) {
+			fmt.Fprintf(out, "%-10s %s\n", "refused", counted(refused.Count, "error"))
+		}
 		return nil, fmt.Errorf("%s is refused; nothing was changed", s.File)
 	}
 	printPlan(out, plan)
@@ -209,9 +218,6 @@ func printProblems(out io.Writer, problems []venue.Problem) {
 			fmt.Fprintf(out, "%-10s %s\n", kind, text)
 			kind = ""
 		}
-	}
-	if errors := venue.Errors(problems); len(errors) > 0 {
-		fmt.Fprintf(out, "%-10s %s\n", "refused", counted(len(errors), "error"))
 	}
 }
 

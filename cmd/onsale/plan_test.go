@@ -91,10 +91,14 @@ func TestPlanCommandRefuses(t *testing.T) {
 		{"generate", "--seats", "1", "-o", "out.json"},
 		{"generate", "--seats", "200001", "-o", "out.json"},
 		{"generate", "--seats", "10"},
+		{"generate", "--seats", "10", "-o", "out.json", "--name", "a\tb"},
 		{"generate", "--seats", "10", "-o", filepath.Join("missing", "out.json")},
 	} {
 		if _, err := runPlan(t, arguments...); err == nil {
 			t.Errorf("%v was accepted", arguments)
+		}
+		if kept, err := os.ReadFile("out.json"); err != nil || string(kept) != "kept" {
+			t.Errorf("%v changed its target: %q %v", arguments, kept, err)
 		}
 	}
 }

@@ -108,20 +108,21 @@ func ExportPretix(p *Plan) ([]byte, []Problem, error) {
 	return b.Bytes(), r.problems(), nil
 }
 
-// exportNames are the categories' names; pretix knows them by nothing else, so shared names give way to keys.
+// exportNames are the categories' names; pretix knows them by nothing else, so unless they are all there and all different,
+// their keys.
 func exportNames(p *Plan) []string {
-	count := map[string]int{}
-	for _, c := range p.Categories {
-		count[c.Name]++
-	}
-	names := make([]string, len(p.Categories))
+	names, keys := make([]string, len(p.Categories)), make([]string, len(p.Categories))
+	seen := map[string]bool{"": true}
+	distinct := true
 	for i, c := range p.Categories {
-		names[i] = c.Name
-		if c.Name == "" || count[c.Name] > 1 || (count[c.Key] > 0 && c.Key != c.Name) {
-			names[i] = c.Key
-		}
+		names[i], keys[i] = c.Name, c.Key
+		distinct = distinct && !seen[c.Name]
+		seen[c.Name] = true
 	}
-	return names
+	if distinct {
+		return names
+	}
+	return keys
 }
 
 func exportSection(p *Plan, i int, categories []string) exportZone {

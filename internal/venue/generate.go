@@ -24,13 +24,14 @@ const (
 type GenerateOptions struct {
 	Seats      int    // exactly so many seats; raised to 2 and lowered to SeatsMax
 	Seed       uint64 // varies aisles, entrances and row lengths
-	Name       string // Defaults to "Arena of N seats", "Hall of N seats" for a small one
+	Name       string // must be a label as Validate takes it. Defaults to "Arena of N seats", "Hall of N seats" for a small one
 	NoStanding bool   // leave out the standing areas, which come on top of the seats
 }
 
 // Generate makes a believable venue with exactly that many seats: tiers of sections around a stage, curved rows of
 // differing length, radial aisles and entrances, standing areas on the floor, accessible places with companions in the
-// back rows (where the ways in are), restricted view beside the stage, and categories by quality. The plan is valid.
+// back rows (where the ways in are), restricted view beside the stage, and categories by quality. The plan is valid if
+// the name is.
 func Generate(options GenerateOptions) *Plan {
 	g := &generator{
 		seatCount: min(max(options.Seats, 2), SeatsMax),

@@ -86,7 +86,7 @@ func TestProblemsAreBounded(t *testing.T) {
 	if err == nil || len(problems) != problemsMax+1 || problems[problemsMax].Message != "and 800 more errors of the same file" {
 		t.Fatalf("%d problems, the last %v (%v)", len(problems), problems[len(problems)-1], err)
 	}
-	if want := "(and 200 more)"; !strings.HasSuffix(err.Error(), want) {
+	if want := "(and 999 more)"; !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("the error %q does not end in %q", err, want)
 	}
 }

@@ -39,18 +39,22 @@ func Errors(problems []Problem) []Problem {
 }
 
 // A RefusedError says that a file or plan was refused, and holds all that is wrong with it.
-type RefusedError struct{ Problems []Problem }
+type RefusedError struct {
+	Problems []Problem
+	Count    int // of errors, those included which are too many to be listed
+}
 
-// Error names the first problem and the number of the others.
+// Error names the first error and the number of the others.
 func (e *RefusedError) Error() string {
 	errors := Errors(e.Problems)
-	switch len(errors) {
-	case 0:
+	if len(errors) == 0 {
 		return "the seating plan is refused"
-	case 1:
-		return "the seating plan is refused: " + errors[0].String()
 	}
-	return fmt.Sprintf("the seating plan is refused: %s (and %d more)", errors[0], len(errors)-1)
+	text := "the seating plan is refused: " + errors[0].String()
+	if e.Count > 1 {
+		text += fmt.Sprintf(" (and %d more)", e.Count-1)
+	}
+	return text
 }
 
 // A report gathers problems: the first problemsMax errors and as many notes in full, the rest as a count.
@@ -100,7 +104,7 @@ func (r *report) refusal() error {
 	if !r.failed() {
 		return nil
 	}
-	return &RefusedError{Problems: r.problems()}
+	return &RefusedError{Problems: r.problems(), Count: r.errorCount}
 }
 
 // quoted shortens what a file holds so that it can be shown in a message.

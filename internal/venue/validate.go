@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -267,7 +268,7 @@ func checkLabel(r *report, path, what, text string, mayBeEmpty bool) {
 
 // textFault says what is wrong with a label, "" when nothing is.
 func textFault(text string) string {
-	plain := len(text) <= LabelMax
+	plain := len(text) <= LabelMax && text == strings.TrimSpace(text)
 	for i := 0; i < len(text) && plain; i++ {
 		plain = text[i] >= 0x20 && text[i] < 0x7f
 	}
@@ -279,6 +280,9 @@ func textFault(text string) string {
 	}
 	if n := utf8.RuneCountInString(text); n > LabelMax {
 		return fmt.Sprintf("has %d characters; at most %d are allowed", n, LabelMax)
+	}
+	if text != strings.TrimSpace(text) {
+		return "begins or ends with a blank; remove it"
 	}
 	for _, c := range text {
 		// Directional overrides would let a label show as another one than it is.

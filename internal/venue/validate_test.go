@@ -41,6 +41,7 @@ func TestValidate(t *testing.T) {
 	}{
 		{"format", func(p *Plan) { p.Format = 2 }, "/format: format is 2"},
 		{"name", func(p *Plan) { p.Name = "a\tb" }, "/name: name of the plan"},
+		{"name with a blank behind", func(p *Plan) { p.Name = "Two " }, "/name: name of the plan \"Two \" begins or ends with a blank"},
 		{"no seats", func(p *Plan) { *p = Plan{Format: 1} }, "the plan has neither seats nor areas"},
 		{"category key twice", func(p *Plan) { p.Categories[1].Key = "a" }, "/categories/1/key: category key \"a\" is used twice"},
 		{"category without key", func(p *Plan) { p.Categories[1].Key = "" }, "/categories/1/key: the key of the category is empty"},
