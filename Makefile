@@ -46,7 +46,7 @@ $(STATICCHECK):
 
 .PHONY: lint
 lint: $(STATICCHECK) ## gofmt, go vet, staticcheck, import directions
-	@unformatted=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); \
+	@unformatted=$$(gofmt -l cmd internal scripts); \
 	if [ -n "$$unformatted" ]; then echo "not gofmt'ed: $$unformatted" >&2; exit 1; fi
 	go vet ./...
 	$(STATICCHECK) ./...
