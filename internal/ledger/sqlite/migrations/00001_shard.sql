@@ -173,6 +173,19 @@ CREATE TABLE outbox (
 CREATE INDEX outbox_unpublished ON outbox (order_id, sequence) WHERE published_at IS NULL;
 CREATE INDEX outbox_published ON outbox (published_at) WHERE published_at IS NOT NULL;
 
+CREATE TABLE webhooks (
+  provider   TEXT    NOT NULL,
+  event_id   TEXT    NOT NULL,           -- the provider's
+  order_ref  TEXT    NOT NULL,
+  payment_id TEXT    NOT NULL,
+  amount     INTEGER NOT NULL,
+  currency   TEXT    NOT NULL,
+  dead       INTEGER NOT NULL DEFAULT 0, -- 1: its order is not known
+  at         INTEGER NOT NULL,
+  PRIMARY KEY (provider, event_id)
+) WITHOUT ROWID;
+CREATE INDEX webhooks_age ON webhooks (dead, at);
+
 CREATE TABLE history (
   history_id INTEGER PRIMARY KEY,
   event_id   INTEGER NOT NULL,

@@ -1,0 +1,216 @@
+// Package booking leads a customer from a hold to paid tickets, and money back to where it belongs.
+//
+// The one idea: every step is one atomic command of the ledger or one idempotent call of the provider, never both at
+// once, and each may be the last before a crash. So there is one function, settle, that takes what the provider says of a
+// payment and makes the ledger agree; the request itself, the webhook and the recovery job all end in it, in any order
+// and any number of times.
+//
+// Start reading at Service.Book, then settle (settle.go) and Recover (recover.go).
+package booking
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"onsale/internal/fault"
+	"onsale/internal/id"
+	"onsale/internal/ledger"
+	"onsale/internal/payment"
+)
+
+// A Shard is where the orders of one shard live: a ledger.Batcher.
+type Shard interface {
+	Do(ctx context.Context, c ledger.Command) (ledger.Result, error)
+	Ledger() ledger.Reader
+}
+
+// IDs makes numbers for new things.
+type IDs interface {
+	Next(shard int) (id.ID, error)
+}
+
+// Alert tells somebody that money moved otherwise than planned, or could not be moved (I6). It must not block.
+type Alert func(ctx context.Context, what string, order id.ID, err error)
+
+// Options say how a Service works. Shard, Webhooks, Provider and IDs are required.
+type Options struct {
+	Shard    Shard
+	Webhooks ledger.Webhooks
+	Provider payment.Provider
+	IDs      IDs
+	Number   int // the shard's number, for new ids
+
+	// Authorize asks to reserve money and to take it only after the tickets are made, where the provider can (A18).
+	Authorize bool
+	// AttemptTimeout bounds one booking's talk with the provider. It must be less than the payment window. Defaults to
+	// 30 s, at most payment.AttemptTimeoutMax.
+	AttemptTimeout time.Duration
+	// RecoverAfter is how long a PENDING order is left alone before recovery asks the provider. Defaults to 10 s.
+	RecoverAfter time.Duration
+	// DeadAfter is how long a payment for an unknown order waits before it is given back. Defaults to 1 h.
+	DeadAfter time.Duration
+	// TalksMax is how many bookings talk with the provider at once; more are refused as busy (I13). Defaults to 4,096.
+	TalksMax int
+
+	Logger *slog.Logger // Defaults to slog.Default()
+	Alert  Alert        // Defaults to logging an error
+}
+
+// A Service books. Its methods may be called from many goroutines and on many nodes at once.
+type Service struct {
+	o     Options
+	talks chan struct{}
+
+	mu      sync.Mutex
+	talking map[id.ID]int         // orders that a request of this process talks about with the provider right now
+	later   map[string]*lastRetry // work that failed, by what it is, and when to try again
+}
+
+// New makes a service.
+func New(o Options) *Service {
+	o.AttemptTimeout = min(cmp.Or(o.AttemptTimeout, 30*time.Second), payment.AttemptTimeoutMax)
+	o.RecoverAfter = cmp.Or(o.RecoverAfter, 10*time.Second)
+	o.DeadAfter = cmp.Or(o.DeadAfter, time.Hour)
+	o.TalksMax = cmp.Or(o.TalksMax, 4096)
+	o.Logger = cmp.Or(o.Logger, slog.Default())
+	if o.Alert == nil {
+		o.Alert = func(ctx context.Context, what string, order id.ID, err error) {
+			o.Logger.ErrorContext(ctx, "alert: "+what, "order", order.Text(id.Order), "error", err)
+		}
+	}
+	return &Service{o: o, talks: make(chan struct{}, o.TalksMax), talking: map[id.ID]int{}, later: map[string]*lastRetry{}}
+}
+
+// A Request is a customer's wish to pay for a hold.
+type Request struct {
+	Customer   id.ID
+	Hold       id.ID
+	Token      string // names the means of payment at the provider; may be empty for a hold that costs nothing
+	AllowOther bool   // take other seats as good where these are lost while paying (A17)
+	Documents  []string
+	Key        ledger.Key
+}
+
+// Book pays for a hold. The answer is the order as it is now: PAID, PENDING (the provider will tell), FAILED (declined:
+// the hold goes on, another card is another order) or EXPIRED. Repeated with the same key it goes on from wherever the
+// order is. Once the order is begun it goes on even when ctx ends.
+//
+// Faults: those of ledger.BeginPayment; invalid; busy; payment_unavailable (the provider does not answer: the order stays
+// PENDING and the same request with the same key goes on); outcome_unknown.
+func (s *Service) Book(ctx context.Context, r Request) (ledger.Order, error) {
+	select {
+	case s.talks <- struct{}{}:
+		defer func() { <-s.talks }()
+	default:
+		return ledger.Order{}, &fault.Error{Code: fault.Busy, RetryAfter: time.Second}
+	}
+	order, err := s.o.IDs.Next(s.o.Number)
+	if err != nil {
+		return ledger.Order{}, err
+	}
+	begun, err := s.do(ctx, ledger.BeginPayment{
+		Order: order, Hold: r.Hold, Customer: r.Customer, Key: r.Key, Provider: s.o.Provider.Name(),
+		AllowOther: r.AllowOther, Documents: r.Documents,
+	})
+	if err != nil {
+		return ledger.Order{}, err
+	}
+	o := *begun.Order
+	if o.State != ledger.OrderPending {
+		return o, nil
+	}
+	// From here on the customer may hang up: the attempt still comes to its end.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.AttemptTimeout)
+	defer cancel()
+	defer s.talk(o.ID)()
+	if o.Amount == 0 {
+		return s.confirm(ctx, o, ledger.Confirm{Currency: o.Currency, Captured: true}, 0)
+	}
+	places := 0
+	if begun.Hold != nil {
+		places = len(begun.Hold.Lines)
+	}
+	return s.attempt(ctx, o, r.Token, places)
+}
+
+// talk marks an order as being talked about, until the returned function is called.
+func (s *Service) talk(order id.ID) func() {
+	s.mu.Lock()
+	s.talking[order]++
+	s.mu.Unlock()
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.talking[order]--; s.talking[order] == 0 {
+			delete(s.talking, order)
+		}
+	}
+}
+
+// attempt asks the provider for an order's money and settles what it says.
+func (s *Service) attempt(ctx context.Context, o ledger.Order, token string, places int) (ledger.Order, error) {
+	a := payment.Attempt{
+		OrderID: o.ID.Text(id.Order), AmountMinor: o.Amount, Currency: o.Currency, Token: token,
+		CustomerRef: o.Customer.Text(id.Customer), AuthorizeOnly: s.authorizes(),
+	}
+	if err := a.Validate(); err != nil {
+		// Nothing was sent and nothing ever will be: the order ends, the hold goes on.
+		if _, err := s.fail(ctx, o, true, "invalid_request"); err != nil {
+			return ledger.Order{}, err
+		}
+		return ledger.Order{}, &fault.Error{Code: fault.Invalid, Field: "payment_token", Detail: "the payment cannot be made as asked", Cause: err}
+	}
+	p, err := s.o.Provider.Charge(ctx, a)
+	if err == nil {
+		return s.settle(ctx, o, p, places)
+	}
+	s.o.Logger.WarnContext(ctx, "the provider gave no answer", "order", a.OrderID, "error", err)
+	if errors.Is(err, payment.ErrUnknown) {
+		// The answer was lost, not the payment: ask what became of it.
+		if o, settled, err := s.ask(ctx, o); settled || err != nil {
+			return o, err
+		}
+	}
+	return ledger.Order{}, &fault.Error{Code: fault.PaymentUnavailable, RetryAfter: 2 * time.Second, Order: o.ID, Cause: err}
+}
+
+func (s *Service) authorizes() bool {
+	_, can := s.o.Provider.(payment.Authorizer)
+	return can && s.o.Authorize
+}
+
+// Order is a customer's order as it is now. Faults: booking_unknown, wrong_customer.
+func (s *Service) Order(ctx context.Context, customer, order id.ID) (ledger.Order, error) {
+	o, err := s.o.Shard.Ledger().Order(ctx, order)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return ledger.Order{}, fault.New(fault.OrderUnknown, "")
+	}
+	if err == nil && o.Customer != customer {
+		return ledger.Order{}, fault.New(fault.WrongCustomer, "")
+	}
+	return o, err
+}
+
+// doAgainMax is how often a command whose commit has an unknown outcome is given again: all that booking sends are
+// idempotent.
+const doAgainMax = 3
+
+// do gives a command to the ledger; a refusal is an error.
+func (s *Service) do(ctx context.Context, c ledger.Command) (ledger.Result, error) {
+	var r ledger.Result
+	var err error
+	for range doAgainMax {
+		r, err = s.o.Shard.Do(ctx, c)
+		if fault.CodeOf(err) != fault.OutcomeUnknown || ctx.Err() != nil {
+			break
+		}
+	}
+	if err == nil && r.Fault != nil {
+		err = r.Fault
+	}
+	return r, err
+}

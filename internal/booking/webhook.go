@@ -1,0 +1,74 @@
+package booking
+
+import (
+	"context"
+	"errors"
+
+	"onsale/internal/fault"
+	"onsale/internal/id"
+	"onsale/internal/ledger"
+	"onsale/internal/payment"
+)
+
+// Webhook takes a provider's signed notice. It may come twice, late or in the wrong order: what it tells is settled like
+// any other answer. nil means that the provider need not send it again.
+//
+// Errors: those of payment.Notifier (who sends it must mend it); faults of the ledger (send it again later).
+func (s *Service) Webhook(ctx context.Context, header payment.Header, body []byte) error {
+	notifier, ok := s.o.Provider.(payment.Notifier)
+	if !ok {
+		return fault.New(fault.NotFound, "this provider sends no webhooks")
+	}
+	n, err := notifier.ParseWebhook(header, body)
+	if err != nil {
+		return err
+	}
+	known, err := s.o.Webhooks.WebhookKnown(ctx, s.o.Provider.Name(), n.EventID)
+	if err != nil || known {
+		return err
+	}
+	keep := ledger.Webhook{
+		Provider: s.o.Provider.Name(), Event: n.EventID, Order: n.OrderID, Payment: n.Payment.ID,
+		Amount: n.Payment.AmountMinor, Currency: n.Payment.Currency,
+	}
+	o, err := s.orderOf(ctx, n.OrderID)
+	switch {
+	case fault.CodeOf(err) == fault.OrderUnknown:
+		if keep.Dead = n.Payment.State.Paid(); keep.Dead {
+			s.o.Alert(ctx, "a payment came for an order that is not known: "+n.OrderID, 0, nil)
+		}
+	case err != nil:
+		return err
+	default:
+		if err := s.noticed(ctx, o, n.Payment); err != nil {
+			return err
+		}
+	}
+	return s.o.Webhooks.WebhookKeep(ctx, keep) // a crash before this settles it once more, without effect
+}
+
+// noticed settles what a notice shows. A picture that is not final, or that an order has left behind, only makes us ask.
+func (s *Service) noticed(ctx context.Context, o ledger.Order, p payment.Payment) error {
+	defer s.talk(o.ID)()
+	var err error
+	switch {
+	case p.State.Paid(), p.State == payment.Declined && p.Decline.Final:
+		_, err = s.settle(ctx, o, p, 0)
+	case o.State == ledger.OrderPending && p.State.Ended():
+		_, _, err = s.ask(ctx, o)
+	}
+	return err
+}
+
+// orderOf finds the order that a provider's metadata names.
+func (s *Service) orderOf(ctx context.Context, ref string) (ledger.Order, error) {
+	order, err := id.Parse(id.Order, ref)
+	if err != nil {
+		return ledger.Order{}, fault.New(fault.OrderUnknown, "")
+	}
+	o, err := s.o.Shard.Ledger().Order(ctx, order)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return ledger.Order{}, fault.New(fault.OrderUnknown, "")
+	}
+	return o, err
+}
