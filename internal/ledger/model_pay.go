@@ -135,10 +135,11 @@ func (m *Model) sell(c Confirm, o *Order, h *Hold) Result {
 		o.Tickets = append(o.Tickets, Ticket{ID: t.ID})
 	}
 	o.State, o.Payment, o.AttemptOpen = OrderPaid, c.Payment, false
-	m.paymentArrived(c, o)
 	m.publish(o, NoticePaid)
-	if !c.Captured && c.Payment != "" {
-		m.publish(o, NoticeCaptureDue)
+	if c.Payment != "" {
+		if p := m.paymentArrived(c, o); p.State == PaymentAuthorized {
+			m.publish(o, NoticeCaptureDue)
+		}
 	}
 	return m.answer(o)
 }
@@ -159,8 +160,11 @@ func (m *Model) paymentArrived(c Confirm, o *Order) *Payment {
 	return p
 }
 
-// giveBack asks for a payment to be given back. It leaves the order as it is.
+// giveBack asks for a payment to be given back. It leaves the order as it is. The empty payment of a free order is none.
 func (m *Model) giveBack(c Confirm, o *Order, reason string) Result {
+	if c.Payment == "" {
+		return m.answer(o)
+	}
 	p := m.paymentArrived(c, o)
 	p.Refund = c.Refund
 	m.refunds[c.Refund] = &Refund{

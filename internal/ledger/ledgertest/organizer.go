@@ -1,0 +1,204 @@
+package ledgertest
+
+import (
+	"context"
+	"slices"
+
+	"onsale/internal/fault"
+	"onsale/internal/ledger"
+)
+
+var organizerScenarios = []scenario{
+	{"SetEvent by version", func(w *world) {
+		e := hallEvent(mainEvent)
+		e.Version, e.State = 5, ledger.Paused
+		w.ok(ledger.SetEvent{Event: e}, "event")
+		w.again(ledger.SetEvent{Event: e})
+		same := e
+		same.State = ledger.OnSale
+		w.again(ledger.SetEvent{Event: same})
+		same.Version = 4
+		w.no(fault.Conflict, ledger.SetEvent{Event: same})
+		got, err := w.ledger.Event(context.Background(), mainEvent)
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.same("the row", got, e)
+	}},
+	{"SetEvent keeps every field of the row", func(w *world) {
+		e := hallEvent(mainEvent)
+		e.Organizer, e.Show, e.Version, e.State = 51, 61, 1<<60, ledger.Ended
+		e.SaleOpens, e.SaleCloses = start-5, start+5
+		e.HoldTTL, e.PaymentWindow, e.ExtendMax, e.SeatsPerHoldMax = 1, 0, 7, ledger.SeatsPerHoldCap
+		e.Currency, e.TaxIncluded, e.Returns = "JPY", false, ledger.ReturnsWaitlist
+		e.Tiers = []ledger.Tier{{Category: 3, Name: "Gallery, 樓座", Face: 1, Fee: 2, TaxBP: 3}}
+		e.Limits = []ledger.Limit{{Scope: ledger.PerCategory, Category: 3, Max: 2}, {Scope: ledger.PerDocument, Max: 1}}
+		e.Quotas = []ledger.Quota{{Category: -1, Section: 4, Max: 9, Steps: []ledger.QuotaStep{{At: start, Max: 1}}}}
+		w.ok(ledger.SetEvent{Event: e}, "event")
+		w.reopen()
+		got, err := w.ledger.Event(context.Background(), mainEvent)
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.same("the row", got, e)
+		all, err := w.ledger.Events(context.Background())
+		if err != nil {
+			w.Fatal(err)
+		}
+		slices.SortFunc(all, func(a, b ledger.Event) int { return int(a.ID - b.ID) })
+		w.same("all rows", all, []ledger.Event{e, hallEvent(otherEvent)})
+	}},
+	{"the plan of an event never changes, and it needs one", func(w *world) {
+		e := hallEvent(mainEvent)
+		e.Version, e.PlanHash = 2, "another"
+		layout := hallLayout()
+		layout.PlanHash = "another"
+		w.no(fault.Conflict, ledger.SetEvent{Event: e, Layout: layout})
+		e.PlanHash = planHash
+		layout = hallLayout()
+		layout.Category[0] = 1 // ignored: the seats are there
+		w.ok(ledger.SetEvent{Event: e, Layout: layout}, "event")
+		w.same("the category", w.held(alice, 0).Lines[0].Category, int16(0))
+		w.no(fault.Invalid, ledger.SetEvent{Event: hallEvent(9)})
+	}},
+	{"SetEvent refuses what cannot be", func(w *world) {
+		for name, change := range map[string]func(e *ledger.Event){
+			"face below 0":    func(e *ledger.Event) { e.Tiers[0].Face = -1 },
+			"face too large":  func(e *ledger.Event) { e.Tiers[0].Face = 1_000_000_000_001 },
+			"fee below 0":     func(e *ledger.Event) { e.Tiers[1].Fee = -1 },
+			"fee too large":   func(e *ledger.Event) { e.Tiers[1].Fee = 1_000_000_000_001 },
+			"tax below 0":     func(e *ledger.Event) { e.Tiers[0].TaxBP = -1 },
+			"tax too large":   func(e *ledger.Event) { e.Tiers[0].TaxBP = 10_001 },
+			"no hold time":    func(e *ledger.Event) { e.HoldTTL = 0 },
+			"no seats a hold": func(e *ledger.Event) { e.SeatsPerHoldMax = 0 },
+			"too many a hold": func(e *ledger.Event) { e.SeatsPerHoldMax = ledger.SeatsPerHoldCap + 1 },
+			"closes at once":  func(e *ledger.Event) { e.SaleCloses = e.SaleOpens },
+			"no currency":     func(e *ledger.Event) { e.Currency = "" },
+			"long currency":   func(e *ledger.Event) { e.Currency = "EURO" },
+		} {
+			e := hallEvent(mainEvent)
+			e.Version = 2
+			change(&e)
+			if f := w.no(fault.Invalid, ledger.SetEvent{Event: e}); f.Field == "" {
+				w.Errorf("%s: no field is named", name)
+			}
+			e.ID = 9
+			w.no(fault.Invalid, ledger.SetEvent{Event: e, Layout: hallLayout()})
+		}
+		for _, change := range []func(l *ledger.Layout){
+			func(l *ledger.Layout) { l.Section = l.Section[1:] },
+			func(l *ledger.Layout) { l.Category = l.Category[1:] },
+			func(l *ledger.Layout) { l.Run = l.Run[1:] },
+			func(l *ledger.Layout) { l.Quality = l.Quality[1:] },
+		} {
+			layout := hallLayout()
+			change(layout)
+			w.no(fault.Invalid, ledger.SetEvent{Event: hallEvent(9), Layout: layout})
+		}
+	}},
+	{"an event without seats, and one without areas", func(w *world) {
+		standing := hallLayout()
+		standing.Section, standing.Category, standing.Run, standing.Quality = nil, nil, nil, nil
+		w.given(ledger.SetEvent{Event: hallEvent(9), Layout: standing})
+		s := w.snapshot(9)
+		w.same("its seats and areas", []int{len(s.Seats), len(s.Areas)}, []int{0, 2})
+		w.given(ledger.SetEvent{Event: hallEvent(10), Layout: bigLayout(70)})
+		s = w.snapshot(10)
+		w.same("its seats and areas", []int{len(s.Seats), len(s.Areas)}, []int{70, 0})
+	}},
+	{"A11: Block keeps back what is free, or nothing", func(w *world) {
+		w.held(alice, 3)
+		w.paid(alice, 4)
+		f := w.no(fault.SeatsTaken, ledger.Block{Event: mainEvent, Seats: []int32{4, 0, 3}})
+		w.same("the taken ones", f.Seats, []int32{3, 4})
+		c := ledger.Block{Event: mainEvent, Seats: []int32{1, 0}}
+		w.same("the count", w.ok(c, aSeat(0, 1)...).Count, 2)
+		w.same("again", w.ok(c).Count, 0)
+		w.same("the taken ones", w.no(fault.SeatsTaken, w.holdSeats(bob, 0, 2)).Seats, []int32{0})
+	}},
+	{"Block may take the seats of an expired hold", func(w *world) {
+		h := w.held(alice, 0, 1)
+		w.pass(holdTTL)
+		c := ledger.Block{Event: mainEvent, Seats: []int32{0}}
+		w.same("the count", w.ok(c, things(aSeat(0, 1), aHold(h.ID))...).Count, 1)
+		w.wantSeats(ledger.Blocked, 0)
+		w.wantSeats(ledger.Available, 1)
+	}},
+	{"A11: with WhenFree, seats are blocked when they are freed", func(w *world) {
+		released, expired := w.held(alice, 0), w.held(alice, 1)
+		o := w.pending(w.held(alice, 2))
+		c := w.pay(o, "p")
+		c.Captured = false
+		w.given(c)
+		block := ledger.Block{Event: mainEvent, Seats: []int32{0, 1, 2, 3}, WhenFree: true}
+		w.same("the count", w.ok(block, "seat 3").Count, 4)
+		w.same("again", w.ok(block).Count, 0)
+		w.reopen()
+		w.ok(ledger.Release{Hold: released.ID, Customer: alice}, "seat 0", aHold(released.ID))
+		w.pass(holdTTL)
+		w.same("a seat that is blocked on the way", w.no(fault.SeatsTaken, w.holdSeats(bob, 1), "seat 1", aHold(expired.ID)).Seats, []int32{1})
+		w.given(record(o, ledger.PaymentCaptureRefused, 0, w.id()))
+		w.wantSeats(ledger.Blocked, 0, 1, 2, 3)
+	}},
+	{"A11: a marked seat is blocked also while returns are for the waitlist", func(w *world) {
+		w.set(func(e *ledger.Event) { e.Returns = ledger.ReturnsWaitlist })
+		h := w.held(alice, 0, 1)
+		w.given(ledger.Block{Event: mainEvent, Seats: []int32{0}, WhenFree: true})
+		w.given(ledger.Release{Hold: h.ID, Customer: alice})
+		w.wantSeats(ledger.Blocked, 0)
+		w.wantSeats(ledger.Returned, 1)
+		w.same("the taken ones", w.no(fault.SeatsTaken, ledger.Block{Event: mainEvent, Seats: []int32{0, 1, 2}}).Seats, []int32{1})
+	}},
+	{"Unblock gives back what is blocked, and takes marks away", func(w *world) {
+		h := w.held(alice, 2)
+		w.given(ledger.Block{Event: mainEvent, Seats: []int32{0, 1, 2}, WhenFree: true})
+		c := ledger.Unblock{Event: mainEvent, Seats: []int32{0, 2, 3}}
+		w.same("the count", w.ok(c, "seat 0").Count, 2)
+		w.same("again", w.ok(c).Count, 0)
+		w.given(ledger.Release{Hold: h.ID, Customer: alice})
+		w.wantSeats(ledger.Available, 0, 2)
+		w.wantSeats(ledger.Blocked, 1)
+		w.given(w.holdSeats(bob, 0))
+	}},
+	{"A23: unblocked seats are returned while returns are for the waitlist", func(w *world) {
+		w.given(ledger.Block{Event: mainEvent, Seats: []int32{0}})
+		w.set(func(e *ledger.Event) { e.Returns = ledger.ReturnsWaitlist })
+		w.ok(ledger.Unblock{Event: mainEvent, Seats: []int32{0}}, "seat 0")
+		w.wantSeats(ledger.Returned, 0)
+		w.pass(ledger.ReturnedPatience - 1)
+		w.no(fault.SeatsTaken, w.holdSeats(bob, 0))
+		w.pass(1)
+		w.given(w.holdSeats(bob, 0))
+	}},
+	{"refusals of Block and Unblock come in their order", func(w *world) {
+		for _, seats := range [][]int32{nil, {0, seatNone, 0}} {
+			w.no(fault.EventUnknown, ledger.Block{Event: 999, Seats: seats})
+			w.no(fault.EventUnknown, ledger.Unblock{Event: 999, Seats: seats})
+			w.no(fault.Invalid, ledger.Block{Event: mainEvent, Seats: seats})
+			w.no(fault.Invalid, ledger.Unblock{Event: mainEvent, Seats: seats})
+		}
+		w.held(alice, 0)
+		f := w.no(fault.SeatUnknown, ledger.Block{Event: mainEvent, Seats: []int32{0, seatNone, -1}})
+		w.same("the unknown seats", f.Seats, []int32{-1, seatNone})
+		f = w.no(fault.SeatUnknown, ledger.Unblock{Event: mainEvent, Seats: []int32{hallSeats}})
+		w.same("the unknown seats", f.Seats, []int32{hallSeats})
+	}},
+	{"seats without a price may be blocked", func(w *world) {
+		w.ok(ledger.Block{Event: mainEvent, Seats: []int32{seatUnpriced}}, "seat 12")
+	}},
+	{"A6: Stop ends all selling", func(w *world) {
+		h := w.held(alice, 0)
+		w.no(fault.EventUnknown, ledger.Stop{Event: 999})
+		w.ok(ledger.Stop{Event: mainEvent}, "event")
+		w.ok(ledger.Stop{Event: mainEvent})
+		w.reopen()
+		w.no(fault.NotOnSale, w.holdSeats(bob, 1))
+		w.no(fault.NotOnSale, w.begin(h))
+		elsewhere := w.holdSeats(bob, 1)
+		elsewhere.Event = otherEvent
+		w.given(elsewhere)
+		w.given(ledger.Release{Hold: h.ID, Customer: alice})
+		w.set(func(e *ledger.Event) { e.State = ledger.OnSale }) // somebody has looked
+		w.given(w.holdSeats(bob, 1))
+	}},
+}
