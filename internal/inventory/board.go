@@ -191,7 +191,7 @@ func (b *Board) reconfigure(e ledger.Event) {
 
 // hear takes note of the ledger's clock, as it was no later than at. A time that is exact wins over the estimate.
 func (b *Board) hear(now ledger.Time, at time.Time, exact bool) {
-	if exact || now >= b.now(at) {
+	if exact || b.clockNow.IsZero() || now >= b.now(at) {
 		b.ledgerNow, b.clockNow = now, at
 	}
 }

@@ -26,6 +26,7 @@ type finder struct {
 	rows   *lanes
 	sum    []int64 // sum[i] is the quality of all seats before i
 	access []int32 // access[i] is the number of accessible seats before i
+	plain  []int32 // plain[i] is the number of seats before i that are neither accessible nor companions'
 }
 
 func newFinder(layout *venue.Layout) *finder {
@@ -35,12 +36,15 @@ func newFinder(layout *venue.Layout) *finder {
 		rows:   newLanes(layout, layout.Rows),
 		sum:    make([]int64, layout.SeatCount+1),
 		access: make([]int32, layout.SeatCount+1),
+		plain:  make([]int32, layout.SeatCount+1),
 	}
 	for i, q := range layout.Quality {
 		f.sum[i+1] = f.sum[i] + int64(q)
-		f.access[i+1] = f.access[i]
+		f.access[i+1], f.plain[i+1] = f.access[i], f.plain[i]
 		if layout.Accessible.Has(int32(i)) {
 			f.access[i+1]++
+		} else if !layout.Companion.Has(int32(i)) {
+			f.plain[i+1]++
 		}
 	}
 	return f
@@ -79,14 +83,18 @@ type search struct {
 // A choice is what a step found, with what makes it better than another, in this order.
 type choice struct {
 	first   int32 // its first seat
-	waste   int   // accessible places nobody asked for, where some were asked for
+	waste   int   // where accessible places are asked for: see wasted
 	orphans int
 	sum     int64 // of qualities
 }
 
-var noChoice = choice{waste: math.MaxInt32}
+// wasted is how badly a choice suits a wish for accessible places: by accessible places nobody asked for, then by other
+// places that are not companions'.
+func wasted(surplus, plain int) int { return surplus*(venue.SeatsMax+1) + plain }
 
-func (c *choice) found() bool { return c.waste != math.MaxInt32 }
+var noChoice = choice{waste: math.MaxInt}
+
+func (c *choice) found() bool { return c.waste != math.MaxInt }
 
 func (c *choice) better(than *choice) bool {
 	switch {
@@ -221,10 +229,11 @@ func (s *search) slide(lane, run venue.Span, size, accessible int, best *choice)
 	for first := run.First; int(run.End-first) >= size; first++ {
 		c := choice{first: first, sum: s.sum[int(first)+size] - s.sum[first]}
 		if accessible > 0 {
-			c.waste = int(s.access[int(first)+size]-s.access[first]) - accessible
-			if c.waste < 0 {
+			surplus := int(s.access[int(first)+size]-s.access[first]) - accessible
+			if surplus < 0 {
 				continue
 			}
+			c.waste = wasted(surplus, int(s.plain[int(first)+size]-s.plain[first]))
 		}
 		if !s.lifted {
 			if int(first-run.First)+left == 1 {
@@ -270,16 +279,17 @@ func (s *search) sameRow(w Wish) []int32 {
 // rate is how good a choice of seats is.
 func (s *search) rate(seats []int32, accessible int) choice {
 	c := choice{first: seats[0]}
-	has := 0
+	has, plain := 0, 0
 	for _, seat := range seats {
 		c.sum += int64(s.layout.Quality[seat])
 		has += int(s.access[seat+1] - s.access[seat])
+		plain += int(s.plain[seat+1] - s.plain[seat])
 	}
 	if accessible > 0 {
 		if has < accessible {
 			return noChoice
 		}
-		c.waste = has - accessible
+		c.waste = wasted(has-accessible, plain)
 	}
 	if !s.lifted {
 		c.orphans = len(orphans(s.layout, s.free, seats))

@@ -69,8 +69,8 @@ type oracle struct {
 }
 
 type oracleChoice struct {
-	seats                []int32
-	waste, orphans, sum_ int
+	seats                      []int32
+	waste, plain, orphans, sum int
 }
 
 func (o *oracle) joined(i int) bool {
@@ -96,18 +96,20 @@ func (o *oracle) alone(without []int32) map[int]bool {
 
 func (o *oracle) rate(seats []int32, accessible int) (oracleChoice, bool) {
 	c := oracleChoice{seats: slices.Clone(seats)}
-	has := 0
+	has, plain := 0, 0
 	for _, s := range seats {
-		c.sum_ += int(o.layout.Quality[s])
+		c.sum += int(o.layout.Quality[s])
 		if o.layout.Accessible.Has(s) {
 			has++
+		} else if !o.layout.Companion.Has(s) {
+			plain++
 		}
 	}
 	if has < accessible {
 		return c, false
 	}
 	if accessible > 0 {
-		c.waste = has - accessible
+		c.waste, c.plain = has-accessible, plain
 	}
 	if !o.lifted {
 		before := o.alone(nil)
@@ -127,7 +129,7 @@ func (o *oracle) bestOf(candidates [][]int32, accessible int) []int32 {
 		if !ok {
 			continue
 		}
-		if best == nil || slices.Compare([]int{c.waste, c.orphans, c.sum_, int(seats[0])}, []int{best.waste, best.orphans, best.sum_, int(best.seats[0])}) < 0 {
+		if best == nil || slices.Compare([]int{c.waste, c.plain, c.orphans, c.sum, int(seats[0])}, []int{best.waste, best.plain, best.orphans, best.sum, int(best.seats[0])}) < 0 {
 			best = &c
 		}
 	}
