@@ -19,6 +19,7 @@ type Code string
 // The codes. What each means is in the Catalogue.
 const (
 	BadRequest         Code = "bad_request"
+	Gone               Code = "gone"
 	BodyTooLarge       Code = "body_too_large"
 	Unsupported        Code = "unsupported_media_type"
 	SignInRequired     Code = "sign_in_required"
@@ -92,6 +93,7 @@ var Catalogue = []Entry{
 	{NotOnSale, 409, false, "This event is not on sale now.", "该场次目前未开售。"},
 	{Paused, 409, true, "The sale is paused for a moment.", "售票暂停中。"},
 	{Conflict, 409, false, "This is not possible in the present state.", "当前状态下无法进行此操作。"},
+	{Gone, 410, false, "This is not kept any more.", "该内容已不再保留。"},
 	{BodyTooLarge, 413, false, "The request is too large.", "请求内容过大。"},
 	{Unsupported, 415, false, "Please send JSON.", "请发送 JSON。"},
 	{Invalid, 422, false, "Something in the request is not right.", "请求内容有误。"},

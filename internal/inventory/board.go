@@ -458,3 +458,20 @@ func (b *Board) judge(s *ledger.Snapshot) (left bool) {
 	}
 	return left
 }
+
+// EventState is the ledger's state of the event, as far as this board has heard; ok is false while it has no picture.
+func (b *Board) EventState() (state ledger.EventState, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.config.State, b.loaded
+}
+
+// Left is how many seats are available and how many places are free, as far as this board has heard.
+func (b *Board) Left() (seats, places int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, a := range b.areas {
+		places += int(a.free)
+	}
+	return b.counts[ledger.Available], places
+}

@@ -243,6 +243,23 @@ func (e *Event) Tier(category int16) (Tier, bool) {
 	return Tier{}, false
 }
 
+// Price is the line of a place of a category as its tier costs it (A15): the tax inside Face and Fee, or added to them,
+// rounded half up. The category must have a tier.
+func (e *Event) Price(category int16) Line {
+	t, _ := e.Tier(category)
+	l := Line{Category: category, Face: t.Face, Fee: t.Fee, Total: t.Face + t.Fee}
+	if e.TaxIncluded {
+		l.Tax = roundedShare(l.Total, t.TaxBP, 10_000+t.TaxBP)
+	} else {
+		l.Tax = roundedShare(l.Total, t.TaxBP, 10_000)
+		l.Total += l.Tax
+	}
+	return l
+}
+
+// roundedShare is amount × part ÷ whole, rounded half up.
+func roundedShare(amount, part, whole int64) int64 { return (2*amount*part + whole) / (2 * whole) }
+
 // Selling is the fault with which a new hold is refused at an instant, nil where it is not.
 func (e *Event) Selling(now Time) *fault.Error {
 	switch {

@@ -118,7 +118,7 @@ func (w *Work) holdSeats(c ledger.HoldSeats) (ledger.Result, error) {
 	}, Key: c.Key.Value}
 	h.Lines = make([]ledger.Line, len(indexes))
 	for i, s := range seats {
-		h.Lines[i] = price(e.Event, categories[i])
+		h.Lines[i] = e.Price(categories[i])
 		h.Lines[i].Seat, h.Lines[i].Epoch = s.Index, s.Epoch+1
 	}
 	if err := w.allow(e, layout, &h.Hold); err != nil {
@@ -237,22 +237,6 @@ func (w *Work) take(s *Seat, h *Hold, epoch int64, state ledger.Availability) {
 	s.State, s.Claim, s.Epoch, s.ReturnedAt = state, h.ID, epoch, 0
 }
 
-// price is the line of a place of a category: what its tier costs now (A15).
-func price(e *ledger.Event, category int16) ledger.Line {
-	t, _ := e.Tier(category)
-	l := ledger.Line{Category: category, Face: t.Face, Fee: t.Fee, Total: t.Face + t.Fee}
-	if e.TaxIncluded {
-		l.Tax = roundedShare(l.Total, t.TaxBP, 10_000+t.TaxBP)
-	} else {
-		l.Tax = roundedShare(l.Total, t.TaxBP, 10_000)
-		l.Total += l.Tax
-	}
-	return l
-}
-
-// roundedShare is amount × part ÷ whole, rounded half up.
-func roundedShare(amount, part, whole int64) int64 { return (2*amount*part + whole) / (2 * whole) }
-
 func (w *Work) holdPlaces(c ledger.HoldPlaces) (ledger.Result, error) {
 	if r, err := w.repeatHold(c.Customer, c.Key); err != nil || r != nil {
 		return deref(r), err
@@ -279,7 +263,7 @@ func (w *Work) holdPlaces(c ledger.HoldPlaces) (ledger.Result, error) {
 		ID: c.ID, Event: c.Event, Customer: c.Customer, State: ledger.HoldLive, Area: c.Area, Currency: e.Currency,
 		Created: w.Now, Expires: w.Now + ledger.Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange, Offer: c.Offer,
 	}, Key: c.Key.Value}
-	line := price(e.Event, category)
+	line := e.Price(category)
 	line.Seat = -1
 	h.Lines = slices.Repeat([]ledger.Line{line}, c.Quantity)
 	if err := w.allow(e, layout, &h.Hold); err != nil {

@@ -1,0 +1,250 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"onsale/internal/booking"
+	"onsale/internal/fault"
+	"onsale/internal/id"
+	"onsale/internal/ledger"
+	"onsale/internal/payment"
+	"onsale/internal/ticket"
+)
+
+// A BookingRequest asks to pay for a hold.
+type BookingRequest struct {
+	Hold       string `json:"hold_id"`
+	Token      string `json:"payment_token,omitempty" doc:"names the means of payment at the provider; not needed where nothing is to be paid"`
+	AllowOther bool   `json:"accept_other_seats,omitempty" doc:"take other seats of the same price and at least as good, should these be lost while the payment is made"`
+}
+
+// A Booking is an order as the API shows it.
+type Booking struct {
+	ID       string    `json:"booking_id"`
+	Hold     string    `json:"hold_id"`
+	Event    string    `json:"event_id"`
+	State    string    `json:"state" enum:"PENDING,PAID,FAILED,EXPIRED,REFUNDED"`
+	Reason   string    `json:"reason,omitempty" doc:"why it is FAILED, EXPIRED or REFUNDED"`
+	Price    Money     `json:"price"`
+	Rescued  bool      `json:"rescued,omitempty" doc:"the seats were lost while paying and taken again, or others in their place"`
+	Tickets  []Ticket  `json:"tickets,omitempty"`
+	Created  time.Time `json:"created_at"`
+	Updated  time.Time `json:"updated_at"`
+	Provider string    `json:"provider,omitempty"`
+}
+
+// A Ticket as the API shows it.
+type Ticket struct {
+	ID       string `json:"ticket_id"`
+	Booking  string `json:"booking_id"`
+	Event    string `json:"event_id"`
+	State    string `json:"state" enum:"VALID,USED,VOID"`
+	Seat     string `json:"seat_id,omitempty"`
+	Area     string `json:"area_id,omitempty"`
+	Category string `json:"category"`
+	Price    Money  `json:"price"`
+	Test     bool   `json:"test,omitempty" doc:"paid in a sandbox: no right of entry"`
+	QR       string `json:"qr_text,omitempty" doc:"what the QR code says; only where one ticket is asked for"`
+}
+
+// BookingList is a page of bookings.
+type BookingList struct {
+	Bookings []Booking `json:"bookings"`
+	Next     string    `json:"next_cursor,omitempty"`
+}
+
+const bookingsPage = 20
+
+func (a *api) bookingMake(w http.ResponseWriter, r *request) error {
+	var body BookingRequest
+	fields, err := read(w, r, &body)
+	if err != nil {
+		return err
+	}
+	hold, err := bodyID("hold_id", id.Hold, body.Hold)
+	if err != nil {
+		return err
+	}
+	o, err := a.Booking.Book(r.Context(), booking.Request{
+		Customer: r.customer, Hold: hold, Token: body.Token, AllowOther: body.AllowOther, Key: a.key(r, fields),
+	})
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", "/v1/bookings/"+o.ID.Text(id.Order))
+	switch o.State {
+	case ledger.OrderPaid, ledger.OrderRefunded:
+		return a.booking(w, r, http.StatusCreated, o)
+	case ledger.OrderPending:
+		w.Header().Set("Retry-After", "2")
+		return a.booking(w, r, http.StatusAccepted, o)
+	case ledger.OrderFailed:
+		return &fault.Error{Code: fault.PaymentDeclined, Detail: "the provider said: " + o.Reason, Order: o.ID}
+	}
+	return &fault.Error{Code: fault.HoldExpired, Detail: "the booking ended: " + o.Reason, Order: o.ID}
+}
+
+func (a *api) booking(w http.ResponseWriter, r *request, status int, o ledger.Order) error {
+	shown, err := a.showBooking(r, &o)
+	if err != nil {
+		return err
+	}
+	return write(w, status, shown)
+}
+
+func (a *api) showBooking(r *request, o *ledger.Order) (Booking, error) {
+	names, err := a.withPlan(r, o.Event)
+	if err != nil {
+		return Booking{}, err
+	}
+	shown := Booking{
+		ID: o.ID.Text(id.Order), Hold: o.Hold.Text(id.Hold), Event: o.Event.Text(id.Event), State: o.State.String(), Reason: o.Reason,
+		Price: Money{o.Amount, o.Currency}, Rescued: o.Rescued, Created: o.Created.Std(), Updated: o.Updated.Std(), Provider: o.Provider,
+	}
+	for i := range o.Tickets {
+		shown.Tickets = append(shown.Tickets, a.showTicket(names, &o.Tickets[i], o.Currency))
+	}
+	return shown, nil
+}
+
+func (a *api) showTicket(names planNames, t *ledger.Ticket, currency string) Ticket {
+	return Ticket{
+		ID: t.ID.Text(id.Ticket), Booking: t.Order.Text(id.Order), Event: t.Event.Text(id.Event), State: t.State.String(),
+		Seat: names.seat(t.Seat), Area: names.area(t.Area), Category: names.plan.Categories[t.Category].Key,
+		Price: Money{t.Total, currency}, Test: a.Demo,
+	}
+}
+
+func (a *api) bookingGet(w http.ResponseWriter, r *request) error {
+	order, err := pathID(r, "booking_id", id.Order, fault.OrderUnknown)
+	if err != nil {
+		return err
+	}
+	o, err := a.Booking.Order(r.Context(), r.customer, order)
+	if err != nil {
+		return err
+	}
+	return a.booking(w, r, http.StatusOK, o)
+}
+
+func (a *api) bookingsList(w http.ResponseWriter, r *request) error {
+	var before id.ID
+	if text := r.FormValue("cursor"); text != "" {
+		var err error
+		if before, err = bodyID("cursor", id.Order, text); err != nil {
+			return err
+		}
+	}
+	orders, err := a.Ledger.OrdersOf(r.Context(), r.customer, before, bookingsPage+1)
+	if err != nil {
+		return err
+	}
+	list := BookingList{Bookings: []Booking{}}
+	for i := range orders[:min(len(orders), bookingsPage)] {
+		shown, err := a.showBooking(r, &orders[i])
+		if err != nil {
+			return err
+		}
+		list.Bookings = append(list.Bookings, shown)
+	}
+	if len(orders) > bookingsPage {
+		list.Next = list.Bookings[bookingsPage-1].ID
+	}
+	return write(w, http.StatusOK, list)
+}
+
+func (a *api) ticketGet(w http.ResponseWriter, r *request) error {
+	name, picture := strings.CutSuffix(r.PathValue("ticket_id"), ".png")
+	number, err := id.Parse(id.Ticket, name)
+	if err != nil {
+		return fault.New(fault.TicketUnknown, "")
+	}
+	t, err := a.Ledger.Ticket(r.Context(), number)
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		return fault.New(fault.TicketUnknown, "")
+	case err != nil:
+		return err
+	case t.Customer != r.customer:
+		return fault.New(fault.WrongCustomer, "")
+	}
+	text, err := a.sign(&t)
+	if err != nil {
+		return err
+	}
+	if picture {
+		return ticketPicture(w, text)
+	}
+	names, err := a.withPlan(r, t.Event)
+	if err != nil {
+		return err
+	}
+	o, err := a.Ledger.Order(r.Context(), t.Order)
+	if err != nil {
+		return err
+	}
+	shown := a.showTicket(names, &t, o.Currency)
+	shown.QR = text
+	return write(w, http.StatusOK, shown)
+}
+
+// sign makes the text of a ticket's QR code, when it is shown; a VOID one has none.
+func (a *api) sign(t *ledger.Ticket) (string, error) {
+	if t.State == ledger.TicketVoid {
+		return "", nil
+	}
+	key, err := a.TicketKey()
+	if err != nil {
+		return "", err
+	}
+	said := ticket.Ticket{ID: int64(t.ID), EventID: int64(t.Event), Index: t.Seat, Test: key.Test}
+	if t.Area >= 0 {
+		said.Index, said.Area = t.Area, true
+	}
+	return ticket.Sign(key, said)
+}
+
+const picturePixels = 512
+
+func ticketPicture(w http.ResponseWriter, text string) error {
+	if text == "" {
+		return fault.New(fault.Conflict, "a void ticket has no code")
+	}
+	png, err := ticket.PNG(text, picturePixels)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "image/png")
+	w.Header().Set("Cache-Control", "private, no-store")
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write(png)
+	return nil
+}
+
+func (a *api) paymentWebhook(w http.ResponseWriter, r *request) error {
+	take, ok := a.Webhooks[r.PathValue("provider")]
+	if !ok {
+		return fault.New(fault.NotFound, "no such payment provider is in use")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, WebhookBytesMax))
+	if err != nil {
+		return bodyFault(err)
+	}
+	err = take(r.Context(), r.Header, body)
+	for _, sender := range []error{payment.ErrSignature, payment.ErrStale, payment.ErrWrongAccount, payment.ErrMalformed} {
+		if errors.Is(err, sender) {
+			return &fault.Error{Code: fault.BadRequest, Detail: sender.Error(), Cause: err}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write([]byte("ok\n"))
+	return nil
+}

@@ -1,0 +1,110 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"onsale/internal/fault"
+)
+
+// keyRule says whether a route takes an Idempotency-Key.
+type keyRule uint8
+
+const (
+	keyNone keyRule = iota
+	keyOptional
+	keyRequired
+)
+
+// A route is a line of the table.
+type route struct {
+	Method, Path string
+	ID           string // in metrics, logs and the OpenAPI document
+	Tag          string
+	Summary      string
+	Notes        string
+	Auth         bool // a signed-in customer
+	Key          keyRule
+	Query        []parameter
+	Body         any // a value of the request's type, nil for none
+	Answer       any // a value of the answer's type, nil where it is not JSON
+	AnswerType   string
+	Status       []int // on success; the first is the usual one
+	Faults       []fault.Code
+	Hidden       bool // not in the OpenAPI document
+
+	handle func(http.ResponseWriter, *request) error
+}
+
+// A parameter of a query.
+type parameter struct {
+	Name, Doc, Kind string
+}
+
+var (
+	pageQuery  = parameter{"cursor", "where to go on: next_cursor of the page before", "string"}
+	holdFaults = []fault.Code{
+		fault.EventUnknown, fault.SeatUnknown, fault.SeatsTaken, fault.PlacesTaken, fault.NoSeatsFound, fault.LimitReached,
+		fault.SoldOut, fault.NotOnSale, fault.Paused, fault.OrphanSeat, fault.KeyReused, fault.Invalid, fault.Busy, fault.OutcomeUnknown,
+	}
+)
+
+// table is the API: every route there is.
+func (a *api) table() []route {
+	return []route{
+		{Method: "GET", Path: "/{$}", ID: "home", Hidden: true, handle: a.home},
+		{Method: "GET", Path: "/openapi.json", ID: "openapi", Hidden: true, handle: a.openapi},
+		{Method: "GET", Path: "/docs", ID: "docs", Hidden: true, handle: a.readable},
+		{Method: "GET", Path: "/healthz", ID: "health", Tag: "Running", Summary: "Whether the program runs", AnswerType: "text/plain", handle: a.health},
+		{Method: "GET", Path: "/.well-known/jwks.json", ID: "jwks", Tag: "Tickets", Summary: "The public keys that check tickets",
+			AnswerType: "application/json", handle: a.jwks},
+
+		{Method: "GET", Path: "/v1/events", ID: "events_list", Tag: "Events", Summary: "Find events, by start",
+			Query: []parameter{{"query", "words in show, title, venue or city", "string"}, {"city", "only this city", "string"},
+				{"from", "starting at or after this time (RFC 3339)", "date-time"}, {"to", "starting before this time", "date-time"}, pageQuery},
+			Answer: EventList{}, Faults: []fault.Code{fault.Invalid}, handle: a.eventsList},
+		{Method: "GET", Path: "/v1/events/{event_id}", ID: "event_get", Tag: "Events", Summary: "One event: when, where, prices, rules",
+			Answer: Event{}, Faults: []fault.Code{fault.EventUnknown}, handle: a.eventGet},
+		{Method: "GET", Path: "/v1/plans/{plan_hash}", ID: "plan_get", Tag: "Events", Summary: "A seating plan, immutable",
+			Notes:      "Seats stand in the order of their index. Cacheable for ever.",
+			AnswerType: "application/json", Faults: []fault.Code{fault.NotFound}, handle: a.planGet},
+		{Method: "GET", Path: "/v1/events/{event_id}/seats", ID: "seats_get", Tag: "Events", Summary: "Which seats are available",
+			Notes: "2 bits a seat, in the order of the plan: 0 available, 1 held, 2 sold or not for sale. The same for everybody. " +
+				"As JSON (base64) or application/octet-stream, by Accept. With since: what has changed, or 410 where that is not known any more.",
+			Query:  []parameter{{"since", "answer the difference to this version", "integer"}},
+			Answer: Seats{}, Faults: []fault.Code{fault.EventUnknown}, handle: a.seatsGet},
+		{Method: "GET", Path: "/v1/events/{event_id}/seats/stream", ID: "seats_stream", Tag: "Events", Summary: "Changes of seats as they happen",
+			Notes:      "Server-sent events: seats (id is the version), version (each second), reset (take a new picture). Resumes by Last-Event-ID.",
+			AnswerType: "text/event-stream", Faults: []fault.Code{fault.EventUnknown, fault.Busy}, handle: a.seatsStream},
+
+		{Method: "POST", Path: "/v1/holds", ID: "hold_make", Tag: "Holds", Summary: "Hold seats or places for a few minutes", Auth: true, Key: keyOptional,
+			Notes: "Name seats (seat_ids), or an area and a quantity, or ask for the best available. All or nothing.",
+			Body:  HoldRequest{}, Answer: Hold{}, Status: []int{201}, Faults: holdFaults, handle: a.holdMake},
+		{Method: "GET", Path: "/v1/holds/{hold_id}", ID: "hold_get", Tag: "Holds", Summary: "A hold as it is now", Auth: true,
+			Answer: Hold{}, Faults: []fault.Code{fault.HoldUnknown, fault.WrongCustomer}, handle: a.holdGet},
+		{Method: "DELETE", Path: "/v1/holds/{hold_id}", ID: "hold_release", Tag: "Holds", Summary: "Give a hold back", Auth: true,
+			Answer: Hold{}, Faults: []fault.Code{fault.HoldUnknown, fault.WrongCustomer, fault.PaymentInProgress, fault.Conflict}, handle: a.holdRelease},
+		{Method: "POST", Path: "/v1/holds/{hold_id}/extend", ID: "hold_extend", Tag: "Holds", Summary: "Ask for more time, once", Auth: true,
+			Answer: Hold{}, Faults: []fault.Code{fault.HoldUnknown, fault.WrongCustomer, fault.HoldExpired, fault.HoldNotExtendable, fault.PaymentInProgress},
+			handle: a.holdExtend},
+
+		{Method: "POST", Path: "/v1/bookings", ID: "booking_make", Tag: "Bookings", Summary: "Pay for a hold", Auth: true, Key: keyRequired,
+			Notes: "201: paid. 202: the provider has not decided, ask again. 402: declined; another card is another booking of the same hold. " +
+				"After a lost answer send the same request with the same key.",
+			Body: BookingRequest{}, Answer: Booking{}, Status: []int{201, 202},
+			Faults: []fault.Code{fault.KeyMissing, fault.PaymentDeclined, fault.HoldUnknown, fault.WrongCustomer, fault.HoldExpired, fault.PaymentInProgress,
+				fault.NotOnSale, fault.LimitReached, fault.KeyReused, fault.Invalid, fault.Busy, fault.PaymentUnavailable, fault.OutcomeUnknown},
+			handle: a.bookingMake},
+		{Method: "GET", Path: "/v1/bookings", ID: "bookings_list", Tag: "Bookings", Summary: "Your bookings, newest first", Auth: true,
+			Query: []parameter{pageQuery}, Answer: BookingList{}, Faults: []fault.Code{fault.Invalid}, handle: a.bookingsList},
+		{Method: "GET", Path: "/v1/bookings/{booking_id}", ID: "booking_get", Tag: "Bookings", Summary: "A booking as it is now", Auth: true,
+			Answer: Booking{}, Faults: []fault.Code{fault.OrderUnknown, fault.WrongCustomer}, handle: a.bookingGet},
+
+		{Method: "GET", Path: "/v1/tickets/{ticket_id}", ID: "ticket_get", Tag: "Tickets", Summary: "A ticket, with the text of its QR code", Auth: true,
+			Notes:  "With .png behind the id: the QR code as a picture. Both only for the ticket's customer.",
+			Answer: Ticket{}, Faults: []fault.Code{fault.TicketUnknown, fault.WrongCustomer}, handle: a.ticketGet},
+
+		{Method: "POST", Path: "/v1/payments/{provider}/webhook", ID: "payment_webhook", Tag: "Running", Summary: "Notices of a payment provider",
+			Notes: "Signed by the provider; harmless twice, late or out of order.", AnswerType: "text/plain",
+			Faults: []fault.Code{fault.BadRequest, fault.BodyTooLarge, fault.NotFound}, handle: a.paymentWebhook},
+	}
+}
