@@ -112,3 +112,14 @@ func TestHostileRows(t *testing.T) {
 		t.Fatalf("%d seats", len(p.Seats))
 	}
 }
+
+// TestNestingAtTheLimit: what is not too deep is read, also where it is unknown.
+func TestNestingAtTheLimit(t *testing.T) {
+	const plan = `{"name":"x","categories":[{"name":"A"}],"zones":[{"name":"z","rows":[{"row_number":"1","seats":[{"seat_guid":"1","seat_number":"1","category":"A","position":{"x":0,"y":0}}]}]}],"unknown":`
+	for depth, accepted := range map[int]bool{NestingMax - 1: true, NestingMax: false} {
+		data := plan + strings.Repeat("[", depth) + strings.Repeat("]", depth) + "}"
+		if _, problems, err := Import([]byte(data), ImportOptions{}); (err == nil) != accepted {
+			t.Errorf("%d levels in the outermost object: %v", depth, problems)
+		}
+	}
+}

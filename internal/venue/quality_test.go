@@ -244,3 +244,16 @@ func BenchmarkLayout(b *testing.B) {
 		newLayout(p)
 	}
 }
+
+// TestQualityPenalties: at the same distance a restricted view, and a row further back, are worse.
+func TestQualityPenalties(t *testing.T) {
+	p := twoSections() // the focal point is 0, 0
+	for i := range p.Seats {
+		p.Seats[i].X, p.Seats[i].Y = 10, 0
+	}
+	p.Seats[1].Flags = RestrictedView
+	q := p.Layout().Quality
+	if q[0] != q[2] || q[1] <= q[0] || q[3] <= q[0] || q[3] != q[4] || q[3] >= q[1] {
+		t.Errorf("qualities are %v; want the second seat worst, the second row next, the others equal", q[:5])
+	}
+}
