@@ -37,7 +37,7 @@ func (q Query) folded() (Query, error) {
 	if bad := CheckText(q.Text+q.City, 2*NameRunesMax); bad != "" {
 		return q, &fault.Error{Code: fault.Invalid, Field: "query", Detail: "the text " + bad}
 	}
-	q.Text, q.City = fold(q.Text), fold(q.City)
+	q.Text, q.City = Fold(q.Text), Fold(q.City)
 	if n := len(strings.Fields(q.Text)); n > QueryWordsMax {
 		return q, &fault.Error{Code: fault.Invalid, Field: "query", Detail: fmt.Sprintf("%d words are too many: use at most %d", n, QueryWordsMax)}
 	}

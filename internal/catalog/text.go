@@ -23,8 +23,8 @@ func listed[V any](names map[string]V) string {
 
 // SearchText is what a query's words are looked for in: lower case, one space between words.
 func SearchText(e *Event, s *Show) string {
-	return fold(strings.Join([]string{s.Title, e.Title, e.Venue.Name, e.Venue.City}, " "))
+	return Fold(strings.Join([]string{s.Title, e.Title, e.Venue.Name, e.Venue.City}, " "))
 }
 
-// fold makes texts comparable.
-func fold(text string) string { return strings.Join(strings.Fields(strings.ToLower(text)), " ") }
+// Fold makes texts comparable: lower case, one space between words.
+func Fold(text string) string { return strings.Join(strings.Fields(strings.ToLower(text)), " ") }
