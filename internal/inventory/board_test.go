@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -191,10 +192,72 @@ func TestBoardGap(t *testing.T) {
 	stale := ledger.Change{Event: hotEvent, Version: 2, Seats: []ledger.SeatChange{{Index: 3, State: ledger.Sold}}}
 	b.apply(&stale, s.Now, w.now(), true)
 	wantPicture(t, b, &s)
+	old := ledger.Snapshot{Event: s.Event, Version: s.Version - 1, Seats: make([]ledger.SeatState, 6)}
+	if err := b.load(&old, w.now(), w.now()); err != nil {
+		t.Fatal(err)
+	}
+	wantPicture(t, b, &s) // a snapshot from before is of no use
+	if err := b.load(&ledger.Snapshot{Version: 99}, w.now(), w.now()); err == nil {
+		t.Fatal("a snapshot of another plan was taken over")
+	}
 	alien := ledger.Change{Event: hotEvent, Version: s.Version + 1, Seats: []ledger.SeatChange{{Index: 6, State: ledger.Sold}}}
 	b.apply(&alien, s.Now, w.now(), true)
 	if b.Version() != s.Version || b.Fresh(w.now()) {
 		t.Fatal("a change of a seat that is not there was taken over")
+	}
+}
+
+// What one request is about to take, another does not find, as long as there is anything else.
+func TestClaims(t *testing.T) {
+	plan := venue.Generate(venue.GenerateOptions{Seats: 2000, Seed: 5})
+	w := newWorld(t, plan)
+	b := w.node(Options{}, Rules{}).Board(hotEvent)
+	wish := Wish{Quantity: 2, Category: -1, Section: -1}
+	seats, _, claimed := b.Find(wish, w.now(), nil, 0)
+	if !slices.Equal(seats, claimed) {
+		t.Fatalf("found %v, claimed %v", seats, claimed)
+	}
+	b.Unclaim(claimed)
+	again, _, claimed := b.Find(wish, w.now(), nil, 0)
+	if !slices.Equal(seats, again) {
+		t.Fatalf("%v was given back, %v found", seats, again)
+	}
+	b.Unclaim(claimed)
+	if elsewhere, _, claimed := b.Find(wish, w.now(), seats, 0); slices.Contains(elsewhere, seats[0]) || slices.Contains(elsewhere, seats[1]) {
+		t.Fatalf("%v is to be avoided, %v found", seats, elsewhere)
+	} else {
+		b.Unclaim(claimed)
+	}
+
+	var finders sync.WaitGroup
+	var mu sync.Mutex
+	found := map[int32]bool{}
+	for range 40 {
+		finders.Go(func() {
+			for range 20 {
+				seats, _, claimed := b.Find(wish, w.now(), nil, 0)
+				mu.Lock()
+				for _, seat := range seats {
+					if found[seat] {
+						t.Errorf("seat %d was found for two", seat)
+					}
+					found[seat] = true
+				}
+				mu.Unlock()
+				if !slices.Equal(seats, claimed) {
+					t.Errorf("found %v, claimed %v", seats, claimed)
+				}
+			}
+		})
+	}
+	finders.Wait()
+	everything := make([]int32, 2000)
+	for i := range everything {
+		everything[i] = int32(i)
+	}
+	b.Claim(everything)
+	if seats, step, claimed := b.Find(wish, w.now(), nil, 0); step != Together || len(seats) != 2 || len(claimed) != 0 {
+		t.Fatalf("all is claimed and nothing held: found %v, claimed %v; the ledger decides", seats, claimed)
 	}
 }
 
