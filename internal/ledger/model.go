@@ -120,6 +120,9 @@ func (m *Model) Apply(ctx context.Context, commands []Command) (Batch, error) {
 }
 
 func (m *Model) apply(c Command) Result {
+	if field := textProblem(c); field != "" {
+		return refuseField(fault.Invalid, field)
+	}
 	switch c := c.(type) {
 	case SetEvent:
 		return m.setEvent(c)
@@ -178,8 +181,7 @@ func (m *Model) known(customer id.ID, operation string, key Key) (answer Result,
 	if operation == OpHold {
 		return Result{Repeat: true, Hold: m.holdNow(effect.hold)}, true
 	}
-	order := m.orders[effect.order]
-	return Result{Repeat: true, Order: m.orderNow(order.ID), Hold: m.holdNow(order.Hold)}, true
+	return m.asBefore(m.orders[effect.order], 0), true
 }
 
 // fieldDiffering is the name of the first field that is not the same in both, "" where all are.

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"slices"
 
 	"onsale/internal/fault"
@@ -31,8 +32,13 @@ func (m *Model) setEvent(c SetEvent) Result {
 	if l.PlanHash != c.Event.PlanHash || len(l.Category) != n || len(l.Run) != n || len(l.Quality) != n {
 		return refuseField(fault.Invalid, "layout")
 	}
+	for i := range n {
+		if l.Section[i] < 0 || l.Category[i] < 0 {
+			return refuseField(fault.Invalid, "layout")
+		}
+	}
 	for _, a := range l.Areas {
-		if a.Capacity < 0 {
+		if a.Capacity < 0 || a.Section < 0 || a.Category < 0 {
 			return refuseField(fault.Invalid, "layout")
 		}
 	}
@@ -50,12 +56,45 @@ func (m *Model) setEvent(c SetEvent) Result {
 // eventProblem is the first field of an event that cannot be, "" where all can.
 func eventProblem(e Event) string {
 	const priceMax = 1_000_000_000_000
-	for _, t := range e.Tiers {
-		if t.Face < 0 || t.Face > priceMax || t.Fee < 0 || t.Fee > priceMax || t.TaxBP < 0 || t.TaxBP > 10_000 {
+	for i, t := range e.Tiers {
+		same := func(o Tier) bool { return o.Category == t.Category }
+		if t.Category < 0 || slices.ContainsFunc(e.Tiers[:i], same) ||
+			t.Face < 0 || t.Face > priceMax || t.Fee < 0 || t.Fee > priceMax || t.TaxBP < 0 || t.TaxBP > 10_000 {
 			return "tiers"
 		}
 	}
+	for i, l := range e.Limits {
+		same := func(o Limit) bool {
+			return o.Scope == l.Scope && (l.Scope != PerCategory || o.Category == l.Category)
+		}
+		if l.Scope < PerEvent || l.Scope > PerDocument || l.Max < 0 || slices.ContainsFunc(e.Limits[:i], same) ||
+			l.Scope == PerShow && e.Show == 0 {
+			return "limits"
+		}
+	}
+	for i, q := range e.Quotas {
+		same := func(o Quota) bool { return o.Category == q.Category && o.Section == q.Section }
+		byTime := func(a, b QuotaStep) int { return cmp.Compare(a.At, b.At) }
+		if q.Category < -1 || q.Section < -1 || q.Max < 0 || slices.ContainsFunc(e.Quotas[:i], same) ||
+			!slices.IsSortedFunc(q.Steps, byTime) || slices.ContainsFunc(q.Steps, func(s QuotaStep) bool { return s.Max < 0 }) {
+			return "quotas"
+		}
+	}
 	switch {
+	case e.ID <= 0:
+		return "id"
+	case e.Version <= 0:
+		return "version"
+	case e.State > Stopped:
+		return "state"
+	case e.PlanHash == "":
+		return "plan_hash"
+	case e.PaymentWindow < 0:
+		return "payment_window_ms"
+	case e.ExtendMax < 0:
+		return "extend_max"
+	case e.Returns > ReturnsWaitlist:
+		return "returns"
 	case e.HoldTTL <= 0:
 		return "hold_ttl_ms"
 	case e.SeatsPerHoldMax < 1 || e.SeatsPerHoldMax > SeatsPerHoldCap:
@@ -141,7 +180,7 @@ func (m *Model) seatsNamed(event id.ID, named []int32) (e *modelEvent, seats []i
 	}
 	seats = slices.Sorted(slices.Values(named))
 	if len(seats) == 0 || len(seats) > BatchSeatsMax || twice(seats) {
-		return nil, nil, refuseField(fault.Invalid, "seats")
+		return nil, nil, refuseField(fault.Invalid, "seat_ids")
 	}
 	if unknown := e.unknownOf(seats); len(unknown) > 0 {
 		return nil, nil, refuseSeats(fault.SeatUnknown, unknown)

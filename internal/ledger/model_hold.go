@@ -20,19 +20,19 @@ func (m *Model) holdSeats(c HoldSeats) Result {
 	}
 	seats := slices.Sorted(slices.Values(c.Seats))
 	if len(seats) == 0 || len(seats) > e.SeatsPerHoldMax {
-		return refuseField(fault.Invalid, "seats")
+		return refuseField(fault.Invalid, "seat_ids")
 	}
 	if unknown := e.unknownOf(seats); len(unknown) > 0 {
 		return refuseSeats(fault.SeatUnknown, unknown)
 	}
 	if twice(seats) {
-		return refuseField(fault.Invalid, "seats")
+		return refuseField(fault.Invalid, "seat_ids")
 	}
 	var places []modelPlace
 	for _, seat := range seats {
 		place := e.seatPlace(seat)
 		if _, priced := e.Tier(place.category); !priced {
-			return refuseField(fault.Invalid, "seats")
+			return refuseField(fault.Invalid, "seat_ids")
 		}
 		places = append(places, place)
 	}
@@ -84,7 +84,7 @@ func (m *Model) holdPlaces(c HoldPlaces) Result {
 	}
 	place := e.areaPlace(c.Area)
 	if _, priced := e.Tier(place.category); !priced {
-		return refuseField(fault.Invalid, "area")
+		return refuseField(fault.Invalid, "area_id")
 	}
 	if !m.areaServes(e, c.Area, c.Quantity) {
 		return refuse(fault.PlacesTaken, "area %d", c.Area)

@@ -79,14 +79,11 @@ func (m *Model) confirm(c Confirm) Result {
 	}
 	p := m.payments[modelPayment{o.ID, c.Payment}]
 	if (o.State == OrderPaid || o.State == OrderRefunded) && o.Payment == c.Payment {
-		r := m.answer(o)
-		r.Repeat = true
-		return r
+		return m.asBefore(o, 0)
 	}
-	if p != nil && p.Refund != 0 {
-		r := m.answer(o)
-		r.Repeat, r.Refund = true, m.refundNow(p.Refund)
-		return r
+	// A payment that was given back, or is no more: nothing can be bought with it, and there is nothing to give back.
+	if p != nil && (p.Refund != 0 || p.State != PaymentAuthorized && p.State != PaymentCaptured) {
+		return m.asBefore(o, p.Refund)
 	}
 	h := m.holds[o.Hold]
 	if len(c.Tickets) < len(h.Lines) {
@@ -136,7 +133,7 @@ func (m *Model) sell(c Confirm, o *Order, h *Hold) Result {
 	}
 	o.State, o.Payment, o.AttemptOpen = OrderPaid, c.Payment, false
 	m.publish(o, NoticePaid)
-	if c.Payment != "" {
+	if o.Amount > 0 {
 		if p := m.paymentArrived(c, o); p.State == PaymentAuthorized {
 			m.publish(o, NoticeCaptureDue)
 		}
@@ -144,25 +141,27 @@ func (m *Model) sell(c Confirm, o *Order, h *Hold) Result {
 	return m.answer(o)
 }
 
-// paymentArrived writes what a Confirm says of its payment. A captured payment stays so.
+// paymentArrived writes what a Confirm says of its payment. What was captured was authorized, and a captured payment
+// stays so.
 func (m *Model) paymentArrived(c Confirm, o *Order) *Payment {
 	key := modelPayment{o.ID, c.Payment}
 	p := m.payments[key]
 	if p == nil {
-		p = &Payment{Order: o.ID, Provider: o.Provider, ID: c.Payment, Currency: c.Currency, State: PaymentAuthorized}
+		p = &Payment{
+			Order: o.ID, Provider: o.Provider, ID: c.Payment, Currency: c.Currency,
+			State: PaymentAuthorized, Authorized: c.Amount,
+		}
 		m.payments[key] = p
 	}
-	if c.Captured {
-		p.State, p.Captured = PaymentCaptured, c.Amount
-	} else {
-		p.Authorized = c.Amount
+	if c.Captured && p.State == PaymentAuthorized {
+		p.State, p.Captured, p.Authorized = PaymentCaptured, c.Amount, max(p.Authorized, c.Amount)
 	}
 	return p
 }
 
 // giveBack asks for a payment to be given back. It leaves the order as it is. The empty payment of a free order is none.
 func (m *Model) giveBack(c Confirm, o *Order, reason string) Result {
-	if c.Payment == "" {
+	if c.Payment == "" && c.Amount == 0 {
 		return m.answer(o)
 	}
 	p := m.paymentArrived(c, o)
@@ -189,10 +188,14 @@ func (m *Model) endOrder(o *Order, state OrderState, reason string) {
 // rescue makes a new claim for an order whose hold is gone but whose money has come (A17): on the same places, or on
 // seats as good, if the customer allowed it. The new claim obeys the same quotas and limits as any. nil: none is possible.
 func (m *Model) rescue(c Confirm, o *Order, lost *Hold) *Hold {
+	if c.RescueHold == 0 {
+		return nil
+	}
 	e := m.events[lost.Event]
 	claim := &Hold{
 		ID: c.RescueHold, Event: lost.Event, Customer: lost.Customer, State: HoldSold, Area: lost.Area,
-		Lines: slices.Clone(lost.Lines), Currency: lost.Currency, Created: m.now, Expires: m.now, Order: o.ID,
+		Lines: slices.Clone(lost.Lines), Currency: lost.Currency, Created: m.now, Expires: m.now,
+		Window: true, Order: o.ID,
 	}
 	if lost.Area >= 0 {
 		if !m.areaServes(e, lost.Area, len(lost.Lines)) || m.overBounds(e, o.Customer, e.placesOf(claim)) != nil {
@@ -308,13 +311,13 @@ func (m *Model) failPayment(c FailPayment) Result {
 	case o.State == OrderPaid || o.State == OrderRefunded:
 		return refuse(fault.Conflict, "the order is %s", o.State)
 	case o.State != OrderPending:
-		return Result{Repeat: true, Order: m.orderNow(o.ID)}
+		return m.asBefore(o, 0)
 	case c.Cancelled:
 		m.endOrder(o, OrderExpired, c.Reason)
 	default:
 		m.endOrder(o, OrderFailed, c.Reason)
 	}
-	return Result{Order: m.orderNow(o.ID)}
+	return m.answer(o)
 }
 
 func (m *Model) recordPayment(c RecordPayment) Result {
@@ -323,7 +326,7 @@ func (m *Model) recordPayment(c RecordPayment) Result {
 		return refuse(fault.OrderUnknown, "")
 	}
 	if c.Payment == "" || c.Amount < 0 || c.State == 0 || c.State > PaymentCaptureRefused {
-		return refuseField(fault.Invalid, "payment")
+		return refuseField(fault.Invalid, "amount")
 	}
 	p := m.payments[modelPayment{o.ID, c.Payment}]
 	switch c.State {
@@ -340,11 +343,8 @@ func (m *Model) recordPayment(c RecordPayment) Result {
 }
 
 func (m *Model) recordAuthorized(c RecordPayment, o *Order, p *Payment) Result {
-	if p != nil && p.State != PaymentAuthorized && p.Authorized == 0 {
-		return refuse(fault.Conflict, "the payment was never authorized")
-	}
 	if p != nil {
-		return Result{Repeat: true, Order: m.orderNow(o.ID)}
+		return m.asBefore(o, 0)
 	}
 	m.payments[modelPayment{o.ID, c.Payment}] = &Payment{
 		Order: o.ID, Provider: o.Provider, ID: c.Payment, Currency: o.Currency,
@@ -356,10 +356,10 @@ func (m *Model) recordAuthorized(c RecordPayment, o *Order, p *Payment) Result {
 func (m *Model) recordCaptured(c RecordPayment, o *Order, p *Payment) Result {
 	switch {
 	case p == nil:
-		p = &Payment{Order: o.ID, Provider: o.Provider, ID: c.Payment, Currency: o.Currency}
+		p = &Payment{Order: o.ID, Provider: o.Provider, ID: c.Payment, Currency: o.Currency, Authorized: c.Amount}
 		m.payments[modelPayment{o.ID, c.Payment}] = p
 	case p.State == PaymentCaptured || p.State == PaymentRefunded:
-		return Result{Repeat: true, Order: m.orderNow(o.ID)}
+		return m.asBefore(o, 0)
 	case p.State != PaymentAuthorized:
 		return refuse(fault.Conflict, "the payment is %s", p.State)
 	case c.Amount > p.Authorized:
@@ -374,55 +374,36 @@ func (m *Model) recordVoided(c RecordPayment, o *Order, p *Payment) Result {
 	case p == nil:
 		return refuse(fault.Conflict, "no such payment")
 	case p.State == PaymentVoided:
-		return Result{Repeat: true, Order: m.orderNow(o.ID), Refund: m.refundNow(c.Refund)}
+		return m.asBefore(o, 0)
 	case p.State != PaymentAuthorized:
 		return refuse(fault.Conflict, "the payment is %s", p.State)
-	case c.Amount > p.Authorized:
-		return refuse(fault.Conflict, "%d was authorized", p.Authorized)
+	case c.Refund != 0 && c.Refund != p.Refund:
+		return refuse(fault.Conflict, "no such refund")
 	}
-	if c.Refund != 0 {
-		if f := m.settle(c); f != nil {
-			return Result{Fault: f}
-		}
+	p.State, p.Voided = PaymentVoided, p.Authorized // a void is of the whole, and so it settles what gives back the whole
+	if r := m.refunds[p.Refund]; r != nil {
+		r.State = RefundDone
 	}
-	p.State, p.Voided = PaymentVoided, c.Amount
-	return m.recorded(o, c.Refund)
+	return m.recorded(o, p.Refund)
 }
 
 func (m *Model) recordRefunded(c RecordPayment, o *Order, p *Payment) Result {
-	if r := m.refunds[c.Refund]; p != nil && m.isRefundOf(r, c) && r.State != RefundRequested {
-		return Result{Repeat: true, Order: m.orderNow(o.ID), Refund: m.refundNow(r.ID)}
-	}
+	r := m.refunds[c.Refund]
 	switch {
-	case p == nil:
-		return refuse(fault.Conflict, "no such payment")
+	case p == nil || r == nil || r.Order != o.ID || r.Payment != p.ID:
+		return refuse(fault.Conflict, "no such payment or refund")
+	case r.State != RefundRequested:
+		return m.asBefore(o, r.ID)
 	case p.State != PaymentCaptured && p.State != PaymentRefunded:
 		return refuse(fault.Conflict, "the payment is %s", p.State)
 	case p.Refunded+c.Amount > p.Captured:
 		return refuse(fault.Conflict, "%d of %d was refunded", p.Refunded, p.Captured)
-	}
-	if f := m.settle(c); f != nil {
-		return Result{Fault: f}
-	}
-	p.State, p.Refunded = PaymentRefunded, p.Refunded+c.Amount
-	return m.recorded(o, c.Refund)
-}
-
-// settle ends the refund that a payment's record is about.
-func (m *Model) settle(c RecordPayment) *fault.Error {
-	r := m.refunds[c.Refund]
-	switch {
-	case !m.isRefundOf(r, c) || r.State != RefundRequested:
-		return fault.New(fault.Conflict, "no such refund")
-	case r.Amount != c.Amount:
-		return &fault.Error{Code: fault.Invalid, Field: "amount"}
+	case c.Amount != r.Amount:
+		return refuseField(fault.Invalid, "amount")
 	}
 	r.State = RefundDone
-	return nil
-}
-
-func (m *Model) isRefundOf(r *Refund, c RecordPayment) bool {
-	return r != nil && r.Order == c.Order && r.Payment == c.Payment
+	p.State, p.Refunded = PaymentRefunded, p.Refunded+c.Amount
+	return m.recorded(o, r.ID)
 }
 
 func (m *Model) recordCaptureRefused(c RecordPayment, o *Order, p *Payment) Result {
@@ -430,7 +411,7 @@ func (m *Model) recordCaptureRefused(c RecordPayment, o *Order, p *Payment) Resu
 	case p == nil:
 		return refuse(fault.Conflict, "no such payment")
 	case p.State == PaymentCaptureRefused:
-		return Result{Repeat: true, Order: m.orderNow(o.ID)}
+		return m.asBefore(o, 0)
 	case p.State != PaymentAuthorized:
 		return refuse(fault.Conflict, "the payment is %s", p.State)
 	case c.Refund == 0:
@@ -443,20 +424,33 @@ func (m *Model) recordCaptureRefused(c RecordPayment, o *Order, p *Payment) Resu
 	for i := range o.Tickets {
 		m.tickets[o.Tickets[i].ID].State = TicketVoid
 	}
-	m.freeSeats(m.holds[o.Hold])
-	o.State = OrderRefunded
+	h := m.holds[o.Hold]
+	m.freeSeats(h)
+	h.State, h.Order = HoldReleased, 0
+	o.State, o.Reason = OrderRefunded, ReasonCaptureRefused
 	m.refunds[c.Refund] = &Refund{
 		ID: c.Refund, Order: o.ID, Provider: o.Provider, Payment: p.ID, State: RefundSeatReleased,
 		Currency: o.Currency, Reason: ReasonCaptureRefused, Created: m.now,
 	}
 	m.publish(o, NoticeCaptureRefused)
 	m.publish(o, NoticeRefunded)
-	return Result{Order: m.orderNow(o.ID), Refund: m.refundNow(c.Refund)}
+	r := m.answer(o)
+	r.Refund = m.refundNow(c.Refund)
+	return r
 }
 
 func (m *Model) recorded(o *Order, refund id.ID) Result {
 	m.publish(o, NoticePayment)
-	return Result{Order: m.orderNow(o.ID), Refund: m.refundNow(refund)}
+	r := m.answer(o)
+	r.Refund = m.refundNow(refund)
+	return r
+}
+
+// asBefore is the answer to what has had its effect before.
+func (m *Model) asBefore(o *Order, refund id.ID) Result {
+	r := m.answer(o)
+	r.Repeat, r.Refund = true, m.refundNow(refund)
+	return r
 }
 
 // publish puts a notice of an order into the outbox, with the next number of that order (A24).

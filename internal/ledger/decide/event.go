@@ -14,12 +14,12 @@ func (w *Work) setEvent(c ledger.SetEvent) (ledger.Result, error) {
 	if err != nil {
 		return ledger.Result{}, err
 	}
-	if err := Validate(&c.Event, c.Layout); err != nil {
-		return ledger.Result{}, err
-	}
 	if e == nil {
 		if c.Layout == nil {
 			return ledger.Result{}, invalid("layout", "the first time the seats must come along")
+		}
+		if err := Validate(&c.Event, c.Layout); err != nil {
+			return ledger.Result{}, err
 		}
 		row := c.Event
 		e = &eventRow{Event: &row, write: &EventWrite{New: true, Layout: c.Layout}}
@@ -37,6 +37,9 @@ func (w *Work) setEvent(c ledger.SetEvent) (ledger.Result, error) {
 		return ledger.Result{Repeat: true}, nil
 	case c.Event.PlanHash != e.PlanHash:
 		return ledger.Result{}, fault.New(fault.Conflict, "an event keeps its seating plan")
+	}
+	if err := Validate(&c.Event, nil); err != nil {
+		return ledger.Result{}, err
 	}
 	if err := w.recount(e, &c.Event); err != nil {
 		return ledger.Result{}, err
@@ -68,7 +71,8 @@ func (w *Work) recount(e *eventRow, next *ledger.Event) error {
 		return slices.ContainsFunc(of.Quotas, func(o ledger.Quota) bool { return o.Category == q.Category && o.Section == q.Section })
 	}
 	limits := func(of *ledger.Event, l ledger.Limit) bool {
-		return slices.ContainsFunc(of.Limits, func(o ledger.Limit) bool { return o.Scope == l.Scope && o.Category == l.Category })
+		return slices.ContainsFunc(of.Limits, func(o ledger.Limit) bool { return o.Scope == l.Scope && o.Category == l.Category }) &&
+			(l.Scope != ledger.PerShow || e.Show == next.Show)
 	}
 	var claims []*Hold
 	var documents []string
@@ -99,7 +103,7 @@ func (w *Work) recount(e *eventRow, next *ledger.Event) error {
 			if limits(b, l) {
 				continue
 			}
-			if err := each(func(h *Hold) error { return w.countLimit(e, l, &h.Hold, sign) }); err != nil {
+			if err := each(func(h *Hold) error { return w.countLimit(&eventRow{Event: a}, l, &h.Hold, sign) }); err != nil {
 				return err
 			}
 			if l.Scope == ledger.PerDocument {
@@ -248,8 +252,8 @@ func (w *Work) merge(event id.ID) error {
 	return nil
 }
 
-// seatRows checks what an organizer names and gives the rows.
-func (w *Work) seatRows(event id.ID, seats []int32) (*eventRow, []*Seat, error) {
+// seatsNamed checks which seats of which event an organizer names.
+func (w *Work) seatsNamed(event id.ID, seats []int32) (*eventRow, []int32, error) {
 	e, err := w.event(event)
 	if err != nil {
 		return nil, nil, err
@@ -261,16 +265,33 @@ func (w *Work) seatRows(event id.ID, seats []int32) (*eventRow, []*Seat, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	indexes, err := seatList(seats, layout, ledger.BatchSeatsMax)
-	if err != nil {
-		return nil, nil, err
+	if len(slices.Compact(slices.Sorted(slices.Values(seats)))) < len(seats) {
+		return nil, nil, invalid("seat_ids", "a seat is named twice")
 	}
-	rows, err := w.freed(e, indexes)
-	return e, rows, err
+	indexes, err := seatList(seats, layout, ledger.BatchSeatsMax)
+	return e, indexes, err
+}
+
+// seatsAsTheyAre gives the seats' rows and ends no hold.
+func (w *Work) seatsAsTheyAre(e *eventRow, indexes []int32) ([]*Seat, error) {
+	seats := make([]*Seat, len(indexes))
+	var missing error
+	for i, index := range indexes {
+		s, err := w.seat(e.ID, index)
+		if err != nil {
+			missing = err
+		}
+		seats[i] = s
+	}
+	return seats, missing
 }
 
 func (w *Work) block(c ledger.Block) (ledger.Result, error) {
-	e, seats, err := w.seatRows(c.Event, c.Seats)
+	e, indexes, err := w.seatsNamed(c.Event, c.Seats)
+	if err != nil {
+		return ledger.Result{}, err
+	}
+	seats, err := w.freed(e, indexes)
 	if err != nil {
 		return ledger.Result{}, err
 	}
@@ -303,7 +324,11 @@ func (w *Work) block(c ledger.Block) (ledger.Result, error) {
 }
 
 func (w *Work) unblock(c ledger.Unblock) (ledger.Result, error) {
-	e, seats, err := w.seatRows(c.Event, c.Seats)
+	e, indexes, err := w.seatsNamed(c.Event, c.Seats)
+	if err != nil {
+		return ledger.Result{}, err
+	}
+	seats, err := w.seatsAsTheyAre(e, indexes)
 	if err != nil {
 		return ledger.Result{}, err
 	}

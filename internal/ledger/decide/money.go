@@ -124,10 +124,15 @@ func (w *Work) voided(o *Order, p *Payment, c ledger.RecordPayment) (ledger.Resu
 	if err != nil {
 		return ledger.Result{}, err
 	}
+	if r == nil && p.Refund != 0 { // a void is of the whole, and so it settles what gives back the whole
+		if r, err = w.refund(p.Refund); err != nil {
+			return ledger.Result{}, err
+		}
+	}
 	w.paymentSet(p)
 	p.State, p.Voided = ledger.PaymentVoided, p.Authorized
 	w.settle(r)
-	w.notice(o, ledger.NoticePayment, false, c.Refund)
+	w.notice(o, ledger.NoticePayment, false, p.Refund)
 	return w.orderAnswer(o.ID, ledger.Result{Refund: r.view()})
 }
 
@@ -164,10 +169,10 @@ func (w *Work) refunded(o *Order, p *Payment, c ledger.RecordPayment) (ledger.Re
 		return w.orderAnswer(o.ID, ledger.Result{Repeat: true, Refund: r.view()})
 	case p.State != ledger.PaymentCaptured && p.State != ledger.PaymentRefunded:
 		return ledger.Result{}, doesNotFollow(p)
-	case c.Amount != r.Amount:
-		return ledger.Result{}, invalid("amount", "the refund is of %d", r.Amount)
 	case p.Refunded+c.Amount > p.Captured:
 		return ledger.Result{}, fault.New(fault.Conflict, "only %d is left of it", p.Captured-p.Refunded)
+	case c.Amount != r.Amount:
+		return ledger.Result{}, invalid("amount", "the refund is of %d", r.Amount)
 	}
 	w.paymentSet(p)
 	p.State = ledger.PaymentRefunded
@@ -219,7 +224,7 @@ func (w *Work) captureRefused(o *Order, p *Payment, c ledger.RecordPayment) (led
 	}
 	w.holdSet(h)
 	w.note(h, "sold", "released", ledger.ReasonCaptureRefused)
-	h.State = ledger.HoldReleased
+	h.State, h.Order = ledger.HoldReleased, 0
 	w.paymentSet(p)
 	p.State = ledger.PaymentCaptureRefused
 	r := w.refundSet(&Refund{Row: Row{New: true}, Refund: ledger.Refund{

@@ -114,7 +114,8 @@ func (w *Work) confirm(c ledger.Confirm) (ledger.Result, error) {
 	if err != nil {
 		return ledger.Result{}, err
 	}
-	if known != nil && known.Refund != 0 {
+	// A payment that was given back, or is no more: nothing can be bought with it, and there is nothing to give back.
+	if known != nil && (known.Refund != 0 || known.State != ledger.PaymentAuthorized && known.State != ledger.PaymentCaptured) {
 		r, err := w.refund(known.Refund)
 		if err != nil {
 			return ledger.Result{}, err
@@ -243,14 +244,15 @@ func (w *Work) sold(o *Order, h *Hold, c ledger.Confirm) (ledger.Result, error) 
 		}})
 	}
 	w.tickets[o.ID] = tickets
+	w.notice(o, ledger.NoticePaid, false, 0)
 	if o.Amount > 0 {
-		if _, err := w.paymentSeen(o, c); err != nil {
+		p, err := w.paymentSeen(o, c)
+		if err != nil {
 			return ledger.Result{}, err
 		}
-	}
-	w.notice(o, ledger.NoticePaid, false, 0)
-	if o.Amount > 0 && !c.Captured {
-		w.notice(o, ledger.NoticeCaptureDue, false, 0)
+		if p.State == ledger.PaymentAuthorized {
+			w.notice(o, ledger.NoticeCaptureDue, false, 0)
+		}
 	}
 	return w.orderAnswer(o.ID, ledger.Result{})
 }
@@ -345,15 +347,6 @@ func (w *Work) failPayment(c ledger.FailPayment) (ledger.Result, error) {
 	}
 	if err := w.orderEnd(o, state, c.Reason); err != nil {
 		return ledger.Result{}, err
-	}
-	h, err := w.hold(o.Hold)
-	if err != nil {
-		return ledger.Result{}, err
-	}
-	if h != nil && h.State == ledger.HoldLive && h.Expires <= w.Now {
-		if err := w.expire(h, "payment failed"); err != nil {
-			return ledger.Result{}, err
-		}
 	}
 	return w.orderAnswer(o.ID, ledger.Result{})
 }

@@ -24,15 +24,9 @@ func (w *Work) rescue(e *eventRow, o *Order, lost *Hold, c ledger.Confirm) (*Hol
 	h.ID, h.State, h.Created, h.Expires = c.RescueHold, ledger.HoldSold, w.Now, w.Now
 	h.Order, h.Extended, h.Window, h.Lines = o.ID, 0, true, slices.Clone(lost.Lines)
 	h.Session, h.Exchange, h.Offer = 0, 0, 0
-	var refused *fault.Error
-	if err := w.allow(e, layout, &lost.Hold); errors.As(err, &refused) {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
 	var found bool
 	if lost.Area >= 0 {
-		found, err = w.rescuePlaces(h)
+		found, err = w.rescuePlaces(e, layout, h)
 	} else {
 		found, err = w.rescueSeats(e, layout, o, lost, h)
 	}
@@ -47,13 +41,22 @@ func (w *Work) rescue(e *eventRow, o *Order, lost *Hold, c ledger.Confirm) (*Hol
 	return h, nil
 }
 
-func (w *Work) rescuePlaces(h *Hold) (bool, error) {
+// refused tells a refusal from an error.
+func refused(err error) (bool, error) {
+	var f *fault.Error
+	if errors.As(err, &f) {
+		return true, nil
+	}
+	return false, err
+}
+
+func (w *Work) rescuePlaces(e *eventRow, layout *ledger.Layout, h *Hold) (bool, error) {
 	n := int32(len(h.Lines))
 	buckets, err := w.places(AreaKey{h.Event, h.Area}, n)
-	var refused *fault.Error
-	if errors.As(err, &refused) {
-		return false, nil
-	} else if err != nil {
+	if err == nil {
+		err = w.allow(e, layout, &h.Hold)
+	}
+	if no, err := refused(err); no || err != nil {
 		return false, err
 	}
 	h.Draws = w.draw(buckets, n, func(b *Bucket, n int32) { b.Sold += n })
@@ -65,7 +68,15 @@ func (w *Work) rescueSeats(e *eventRow, layout *ledger.Layout, o *Order, lost, h
 	if err != nil {
 		return false, err
 	}
-	if slices.ContainsFunc(seats, func(s *Seat) bool { return s.State != ledger.Available && s.State != ledger.Returned }) {
+	same := !slices.ContainsFunc(seats, func(s *Seat) bool { return s.State != ledger.Available && s.State != ledger.Returned })
+	if same {
+		no, err := refused(w.allow(e, layout, &lost.Hold))
+		if err != nil {
+			return false, err
+		}
+		same = !no
+	}
+	if !same {
 		if !o.AllowOther {
 			return false, nil
 		}
@@ -78,10 +89,7 @@ func (w *Work) rescueSeats(e *eventRow, layout *ledger.Layout, o *Order, lost, h
 		for i, s := range seats {
 			moved.Lines[i].Seat = s.Index
 		}
-		var refused *fault.Error
-		if err := w.allow(e, layout, &moved); errors.As(err, &refused) {
-			return false, nil
-		} else if err != nil {
+		if no, err := refused(w.allow(e, layout, &moved)); no || err != nil {
 			return false, err
 		}
 	}

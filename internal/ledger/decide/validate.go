@@ -60,7 +60,10 @@ func validateTerms(e *ledger.Event) error {
 	}
 	limits := map[[2]int]bool{}
 	for i, l := range e.Limits {
-		k := [2]int{int(l.Scope), int(l.Category)}
+		k := [2]int{int(l.Scope), 0}
+		if l.Scope == ledger.PerCategory {
+			k[1] = int(l.Category)
+		}
 		if l.Scope < ledger.PerEvent || l.Scope > ledger.PerDocument || l.Max < 0 || limits[k] {
 			return invalid(fmt.Sprintf("limits[%d]", i), "each limit once, with a maximum of at least 0")
 		}

@@ -85,7 +85,7 @@ var boundScenarios = []scenario{
 		w.setOf(otherEvent, limit)
 		w.same("which limit", w.no(fault.LimitReached, w.holdSeats(alice, 3)).Field, "show")
 		w.given(w.holdSeats(bob, 3))
-		w.given(ledger.SetEvent{Event: bigEvent(3), Layout: bigLayout(4)})
+		w.given(ledger.SetEvent{Event: bigEvent(3, 4), Layout: bigLayout(4)})
 		another := w.holdSeats(alice, 0, 1)
 		another.Event = 3
 		w.setOf(3, limit)
@@ -176,7 +176,7 @@ var boundScenarios = []scenario{
 	}},
 	{"A9: only so many expired holds end in one command", func(w *world) {
 		const extra = 2
-		e := bigEvent(3)
+		e := bigEvent(3, 2*ledger.ExpireBoundMax)
 		e.Limits = []ledger.Limit{{Scope: ledger.PerEvent, Max: ledger.ExpireBoundMax + extra}}
 		w.given(ledger.SetEvent{Event: e, Layout: bigLayout(2 * ledger.ExpireBoundMax)})
 		hold := func(seat int) ledger.HoldSeats {

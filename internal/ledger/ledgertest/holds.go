@@ -3,7 +3,9 @@ package ledgertest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"onsale/internal/fault"
 	"onsale/internal/id"
@@ -394,6 +396,40 @@ var holdScenarios = []scenario{
 		w.pass(ledger.ReturnedPatience)
 		w.given(w.holdSeats(bob, 0))
 	}},
+	{"A2: a text that cannot be kept refuses its command alone", func(w *world) {
+		h := w.held(bob, 1)
+		bad := w.holdSeats(alice, 2)
+		good := w.holdSeats(alice, 3)
+		long := strings.Repeat("x", ledger.TextBytesMax)
+		var commands []ledger.Command
+		for _, text := range []string{"\xff", "a\x00b", long + "x"} {
+			bad.Key = ledger.Key{Value: text}
+			begin := w.begin(h)
+			begin.Documents = []string{text}
+			commands = append(commands, bad, begin, ledger.FailPayment{Order: 999, Reason: text})
+		}
+		bad.Key = keyOf("k", "field", "\xff")
+		commands = append(commands, bad)
+		bad.Key = ledger.Key{Value: strings.Repeat("x", ledger.KeyBytesMax+1)}
+		commands = append(commands, bad, good)
+		results := w.apply(commands...)
+		for i, r := range results[:len(results)-1] {
+			if r.Fault == nil || r.Fault.Code != fault.Invalid {
+				w.Errorf("command %d with a bad text is answered %v", i, r.Fault)
+			}
+		}
+		if f := results[len(results)-1].Fault; f != nil {
+			w.Errorf("the good command was refused: %v", f)
+		}
+		w.wantSeats(ledger.Available, 2)
+		begin := w.begin(h)
+		begin.Documents = []string{long}
+		w.given(begin)
+		fits := w.holdSeats(alice, 4)
+		fits.Key = keyOf(strings.Repeat("k", ledger.KeyBytesMax), "f", long)
+		w.given(fits)
+		w.again(fits)
+	}},
 	{"two holds of one customer are two holds", func(w *world) {
 		a, b := w.held(alice, 0), w.held(alice, 1)
 		w.ok(ledger.Release{Hold: a.ID, Customer: alice}, "seat 0", aHold(a.ID))
@@ -401,7 +437,7 @@ var holdScenarios = []scenario{
 	}},
 	{"the largest hold", func(w *world) {
 		const seats = ledger.SeatsPerHoldCap
-		w.given(ledger.SetEvent{Event: bigEvent(3), Layout: bigLayout(seats + 1)})
+		w.given(ledger.SetEvent{Event: bigEvent(3, seats+1), Layout: bigLayout(seats + 1)})
 		all := make([]int32, seats+1)
 		for i := range all {
 			all[i] = int32(i)
@@ -422,13 +458,14 @@ var holdScenarios = []scenario{
 // bigLayout has so many seats, all alike, side by side.
 func bigLayout(seats int) *ledger.Layout {
 	return &ledger.Layout{
-		PlanHash: planHash, Section: make([]int16, seats), Category: make([]int16, seats),
+		PlanHash: fmt.Sprint("big-", seats), Section: make([]int16, seats), Category: make([]int16, seats),
 		Run: make([]int32, seats), Quality: make([]int32, seats),
 	}
 }
 
-func bigEvent(event id.ID) ledger.Event {
+func bigEvent(event id.ID, seats int) ledger.Event {
 	e := hallEvent(event)
+	e.PlanHash = bigLayout(seats).PlanHash
 	e.Show = theShow + event
 	e.SeatsPerHoldMax = ledger.SeatsPerHoldCap
 	return e

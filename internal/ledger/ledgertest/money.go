@@ -59,12 +59,13 @@ var moneyScenarios = []scenario{
 		w.no(fault.LimitReached, w.holdSeats(alice, 5))
 		w.no(fault.Invalid, record(o, ledger.PaymentCaptureRefused, 0, 0))
 		refused := record(o, ledger.PaymentCaptureRefused, 0, w.id())
-		r := w.ok(refused, things(anOrder(o.ID), aSeat(0, 1), aDue(o.ID, "p"))...)
+		r := w.ok(refused, things(anOrder(o.ID), aSeat(0, 1), aHold(o.Hold), aDue(o.ID, "p"))...)
 		w.same("the refund", r.Refund, &ledger.Refund{
 			ID: refused.Refund, Order: o.ID, Provider: "sandbox", Payment: "p", State: ledger.RefundSeatReleased,
 			Currency: "EUR", Reason: ledger.ReasonCaptureRefused, Created: start,
 		})
-		w.same("the order", r.Order.State, ledger.OrderRefunded)
+		w.same("the order", []any{r.Order.State, r.Order.Reason}, []any{ledger.OrderRefunded, ledger.ReasonCaptureRefused})
+		w.same("the hold", []any{r.Hold.State, r.Hold.Order}, []any{ledger.HoldReleased, id.ID(0)})
 		for _, t := range w.orderNow(o.ID).Tickets {
 			w.same("the ticket", t.State, ledger.TicketVoid)
 		}
@@ -85,7 +86,7 @@ var moneyScenarios = []scenario{
 		c.Captured = false
 		w.given(c)
 		w.no(fault.PlacesTaken, w.holdPlaces(bob, 1, 1))
-		w.ok(record(o, ledger.PaymentCaptureRefused, 0, w.id()), things(anOrder(o.ID), anArea(1), aDue(o.ID, "p"))...)
+		w.ok(record(o, ledger.PaymentCaptureRefused, 0, w.id()), things(anOrder(o.ID), anArea(1), aHold(o.Hold), aDue(o.ID, "p"))...)
 		w.wantArea(1, 0, 0)
 		w.given(w.holdPlaces(bob, 1, 3))
 	}},
@@ -104,7 +105,7 @@ var moneyScenarios = []scenario{
 		refund := *w.given(c).Refund
 		due := duePayment(w, o.ID)
 		w.same("what is due", due, &ledger.OpenPayment{
-			Payment: ledger.Payment{Order: o.ID, Provider: "sandbox", ID: "p", Currency: "EUR", State: ledger.PaymentCaptured, Captured: 5250, Refund: c.Refund},
+			Payment: ledger.Payment{Order: o.ID, Provider: "sandbox", ID: "p", Currency: "EUR", State: ledger.PaymentCaptured, Authorized: 5250, Captured: 5250, Refund: c.Refund},
 			Refund:  &refund,
 		})
 		w.no(fault.Conflict, record(o, ledger.PaymentRefunded, 5250, 999))
@@ -131,6 +132,28 @@ var moneyScenarios = []scenario{
 		w.same("the refund", r.Refund.State, ledger.RefundDone)
 		w.again(voided)
 		w.no(fault.Conflict, record(o, ledger.PaymentCaptured, 5250, 0))
+	}},
+	{"A16: a payment that is no more buys nothing and is not given back again", func(w *world) {
+		h := w.held(alice, 0)
+		o := w.pending(h)
+		w.given(record(o, ledger.PaymentAuthorized, 5250, 0))
+		w.given(record(o, ledger.PaymentVoided, 5250, 0))
+		c := w.pay(o, "p")
+		r := w.again(c) // a late message
+		w.same("the order", []any{r.Order.State, len(r.Order.Tickets), r.Refund == nil}, []any{ledger.OrderPending, 0, true})
+		w.given(ledger.FailPayment{Order: o.ID, Cancelled: true, Reason: "cancelled"})
+		w.again(c)
+		w.wantSeats(ledger.Held, 0)
+	}},
+	{"A16: a void that nobody asked for settles the refund that was due", func(w *world) {
+		o := w.pending(w.held(alice, 0))
+		w.given(ledger.FailPayment{Order: o.ID, Reason: "declined"})
+		c := w.pay(o, "p")
+		c.Captured = false
+		w.given(c)
+		r := w.ok(record(o, ledger.PaymentVoided, 0, 0), things(anOrder(o.ID), aDue(o.ID, "p"))...)
+		w.same("the refund", []any{r.Refund.ID, r.Refund.State}, []any{c.Refund, ledger.RefundDone})
+		w.again(record(o, ledger.PaymentVoided, 5250, c.Refund))
 	}},
 	{"A18: what is recorded of a payment that nobody confirmed yet", func(w *world) {
 		o := w.pending(w.held(alice, 0))
@@ -161,10 +184,13 @@ var moneyScenarios = []scenario{
 	{"a captured payment that was recorded before its Confirm stays captured", func(w *world) {
 		o := w.pending(w.held(alice, 0))
 		w.given(record(o, ledger.PaymentCaptured, 5250, 0))
-		w.given(w.pay(o, "p"))
+		c := w.pay(o, "p")
+		c.Captured = false // a message from before
+		w.given(c)
 		if due := duePayment(w, o.ID); due != nil {
 			w.Errorf("due: %+v", due)
 		}
+		w.same("the notices", w.kinds(o.ID), []string{ledger.NoticePending, ledger.NoticePayment, ledger.NoticePaid})
 		w.again(record(o, ledger.PaymentCaptured, 5250, 0))
 	}},
 	{"two orders' payments of one name are two payments", func(w *world) {

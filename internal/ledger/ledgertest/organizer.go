@@ -72,18 +72,35 @@ var organizerScenarios = []scenario{
 			"no hold time":    func(e *ledger.Event) { e.HoldTTL = 0 },
 			"no seats a hold": func(e *ledger.Event) { e.SeatsPerHoldMax = 0 },
 			"too many a hold": func(e *ledger.Event) { e.SeatsPerHoldMax = ledger.SeatsPerHoldCap + 1 },
-			"closes at once":  func(e *ledger.Event) { e.SaleCloses = e.SaleOpens },
-			"no currency":     func(e *ledger.Event) { e.Currency = "" },
-			"long currency":   func(e *ledger.Event) { e.Currency = "EURO" },
+			"no plan":         func(e *ledger.Event) { e.PlanHash = "" },
+			"no version":      func(e *ledger.Event) { e.Version = 0 },
+			"negative window": func(e *ledger.Event) { e.PaymentWindow = -1 },
+			"odd limit":       func(e *ledger.Event) { e.Limits = []ledger.Limit{{Scope: 9, Max: 1}} },
+			"no scope":        func(e *ledger.Event) { e.Limits = []ledger.Limit{{Max: 1}} },
+			"limit twice": func(e *ledger.Event) {
+				e.Limits = []ledger.Limit{{Scope: ledger.PerEvent, Max: 1}, {Scope: ledger.PerEvent, Category: 1, Max: 2}}
+			},
+			"show limit without show": func(e *ledger.Event) { e.Show, e.Limits = 0, []ledger.Limit{{Scope: ledger.PerShow, Max: 1}} },
+			"tier twice":              func(e *ledger.Event) { e.Tiers[1].Category = 0 },
+			"quota twice":             func(e *ledger.Event) { e.Quotas = []ledger.Quota{{Max: 1}, {Max: 2}} },
+			"quota below 0":           func(e *ledger.Event) { e.Quotas = []ledger.Quota{{Max: -1}} },
+			"steps backwards": func(e *ledger.Event) {
+				e.Quotas = []ledger.Quota{{Max: 1, Steps: []ledger.QuotaStep{{At: 2, Max: 1}, {At: 1, Max: 1}}}}
+			},
+			"closes at once": func(e *ledger.Event) { e.SaleCloses = e.SaleOpens },
+			"no currency":    func(e *ledger.Event) { e.Currency = "" },
+			"long currency":  func(e *ledger.Event) { e.Currency = "EURO" },
 		} {
-			e := hallEvent(mainEvent)
-			e.Version = 2
+			e := hallEvent(9)
 			change(&e)
-			if f := w.no(fault.Invalid, ledger.SetEvent{Event: e}); f.Field == "" {
+			if f := w.no(fault.Invalid, ledger.SetEvent{Event: e, Layout: hallLayout()}); f.Field == "" {
 				w.Errorf("%s: no field is named", name)
 			}
-			e.ID = 9
-			w.no(fault.Invalid, ledger.SetEvent{Event: e, Layout: hallLayout()})
+			if e.Version == 0 || e.PlanHash == "" {
+				continue // for an event that is there, that is a conflict
+			}
+			e.ID, e.Version = mainEvent, 2
+			w.no(fault.Invalid, ledger.SetEvent{Event: e})
 		}
 		for _, change := range []func(l *ledger.Layout){
 			func(l *ledger.Layout) { l.Section = l.Section[1:] },
@@ -98,11 +115,14 @@ var organizerScenarios = []scenario{
 	}},
 	{"an event without seats, and one without areas", func(w *world) {
 		standing := hallLayout()
+		standing.PlanHash = "standing"
 		standing.Section, standing.Category, standing.Run, standing.Quality = nil, nil, nil, nil
-		w.given(ledger.SetEvent{Event: hallEvent(9), Layout: standing})
+		e := hallEvent(9)
+		e.PlanHash = standing.PlanHash
+		w.given(ledger.SetEvent{Event: e, Layout: standing})
 		s := w.snapshot(9)
 		w.same("its seats and areas", []int{len(s.Seats), len(s.Areas)}, []int{0, 2})
-		w.given(ledger.SetEvent{Event: hallEvent(10), Layout: bigLayout(70)})
+		w.given(ledger.SetEvent{Event: bigEvent(10, 70), Layout: bigLayout(70)})
 		s = w.snapshot(10)
 		w.same("its seats and areas", []int{len(s.Seats), len(s.Areas)}, []int{70, 0})
 	}},

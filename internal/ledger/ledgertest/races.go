@@ -26,7 +26,7 @@ type crowd struct {
 
 func newCrowd(t *testing.T, open Open, seats int) *crowd {
 	w := newWorld(t, open)
-	w.given(ledger.SetEvent{Event: bigEvent(3), Layout: bigLayout(seats)})
+	w.given(ledger.SetEvent{Event: bigEvent(3, seats), Layout: bigLayout(seats)})
 	c := &crowd{world: w, doors: []ledger.Ledger{w.ledger}}
 	if w.harness.Another != nil {
 		another := w.harness.Another()

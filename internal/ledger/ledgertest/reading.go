@@ -223,7 +223,7 @@ var readingScenarios = []scenario{
 		}
 		w.reopen()
 		fenced("lost to another", one)
-		fenced("forged", ledger.Lease{Name: "relay", Holder: "one", Fence: two.Fence, Until: two.Until})
+		fenced("forged", ledger.Lease{Name: "relay", Holder: "one", Fence: two.Fence + 1, Until: two.Until})
 		if err := w.ledger.ReleaseLease(ctx, one); err != nil {
 			w.Errorf("giving back what was lost: %v", err)
 		}

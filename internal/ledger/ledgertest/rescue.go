@@ -158,6 +158,27 @@ var rescueScenarios = []scenario{
 		take(w, 5)
 		late(w, o)
 	}},
+	{"A17: where the quota refuses the same seats, as good ones under another", func(w *world) {
+		w.given(ledger.SetEvent{Event: twinEvent(3), Layout: twinLayout()})
+		c := ledger.HoldSeats{ID: w.id(), Event: 3, Customer: alice, Seats: []int32{0, 1}}
+		begin := w.begin(w.given(c).Hold)
+		begin.AllowOther = true
+		o := w.given(begin).Order
+		w.pass(holdTTL)
+		w.given(ledger.HoldSeats{ID: w.id(), Event: 3, Customer: bob, Seats: []int32{2}})
+		w.setOf(3, func(e *ledger.Event) { e.Quotas = []ledger.Quota{{Category: -1, Section: 0, Max: 2}} })
+		pay := w.pay(o, "p")
+		r := w.ok(pay, things(anOrder(o.ID), aHold(c.ID), aHold(pay.RescueHold), "seat 0 of 3", "seat 1 of 3", "seat 4 of 3", "seat 5 of 3")...)
+		w.same("the new claim", r.Hold.Seats(), []int32{4, 5})
+	}},
+	{"A17: without an id for a new claim there is no rescue", func(w *world) {
+		o, h := lost(w, true, 0)
+		w.given(ledger.Sweep{})
+		c := w.pay(o, "p")
+		c.RescueHold = 0
+		r := w.ok(c, things(anOrder(o.ID), aHold(h.ID), aDue(o.ID, "p"))...)
+		w.same("the order", r.Order.State, ledger.OrderExpired)
+	}},
 	{"A9, A17: expired holds under a limit end before the rescue is refused", func(w *world) {
 		w.set(func(e *ledger.Event) { e.Limits = []ledger.Limit{{Scope: ledger.PerEvent, Max: 3}} })
 		h := w.held(alice, 0, 1)
@@ -261,4 +282,18 @@ var rescueScenarios = []scenario{
 		w.same("the order in the way", f.Order, o.ID)
 		w.same("the old hold's order", w.holdNow(h.ID).Order, id.ID(o.ID))
 	}},
+}
+
+// twinLayout has two sections of one category, 0–3 and 4–7, of which the second is a little better.
+func twinLayout() *ledger.Layout {
+	return &ledger.Layout{
+		PlanHash: "twins", Section: []int16{0, 0, 0, 0, 1, 1, 1, 1}, Category: make([]int16, 8),
+		Run: []int32{0, 0, 0, 0, 1, 1, 1, 1}, Quality: []int32{1, 1, 1, 1, 0, 0, 0, 0},
+	}
+}
+
+func twinEvent(event id.ID) ledger.Event {
+	e := hallEvent(event)
+	e.PlanHash = twinLayout().PlanHash
+	return e
 }

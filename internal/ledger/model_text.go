@@ -1,0 +1,56 @@
+package ledger
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// A modelText is a text of a command that is kept, and the field that it is of.
+type modelText struct {
+	field, text string
+	bytesMax    int
+}
+
+// textProblem is the first field with a text that not every database can keep (A2), "" where all can.
+func textProblem(c Command) string {
+	var texts []modelText
+	add := func(field, text string) { texts = append(texts, modelText{field, text, TextBytesMax}) }
+	addKey := func(k Key) {
+		texts = append(texts, modelText{"key", k.Value, KeyBytesMax})
+		for _, f := range k.Fields {
+			add("key", f.Name)
+			add("key", f.Hash)
+		}
+	}
+	switch c := c.(type) {
+	case SetEvent:
+		add("plan_hash", c.Event.PlanHash)
+		add("currency", c.Event.Currency)
+		for _, t := range c.Event.Tiers {
+			add("tiers.name", t.Name)
+		}
+	case HoldSeats:
+		addKey(c.Key)
+	case HoldPlaces:
+		addKey(c.Key)
+	case BeginPayment:
+		addKey(c.Key)
+		add("provider", c.Provider)
+		for _, d := range c.Documents {
+			add("documents", d)
+		}
+	case Confirm:
+		add("payment", c.Payment)
+		add("currency", c.Currency)
+	case FailPayment:
+		add("reason", c.Reason)
+	case RecordPayment:
+		add("payment", c.Payment)
+	}
+	for _, t := range texts {
+		if len(t.text) > t.bytesMax || !utf8.ValidString(t.text) || strings.ContainsRune(t.text, 0) {
+			return t.field
+		}
+	}
+	return ""
+}

@@ -1,0 +1,50 @@
+package sqlite_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"onsale/internal/ledger"
+	"onsale/internal/ledger/ledgertest"
+	"onsale/internal/ledger/sqlite"
+)
+
+// The suite that every ledger must pass. Reopen is a kill -9 between batches: the files are copied while the old ledger
+// still has them open, and the copy is what the next program finds.
+func TestConformance(t *testing.T) {
+	ledgertest.Exercise(t, func(t *testing.T, clock *ledgertest.Clock) ledgertest.Harness {
+		path := filepath.Join(t.TempDir(), "ledger.db")
+		l := open(t, path, clock)
+		return ledgertest.Harness{
+			Ledger: l,
+			Reopen: func() ledger.Ledger {
+				next := filepath.Join(t.TempDir(), "ledger.db")
+				for _, part := range []string{"", "-wal"} {
+					data, err := os.ReadFile(path + part)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := os.WriteFile(next+part, data, 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := l.Close(); err != nil {
+					t.Fatal(err)
+				}
+				path, l = next, open(t, next, clock)
+				return l
+			},
+		}
+	})
+}
+
+func open(t *testing.T, path string, clock *ledgertest.Clock) *sqlite.Ledger {
+	t.Helper()
+	l, err := sqlite.Open(context.Background(), path, sqlite.Options{Now: clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
