@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+
+	"github.com/alecthomas/kong"
+
+	"onsale/internal/app"
+	"onsale/internal/catalog/eventfile"
+)
+
+// EventCmd is `onsale event`: it works on a running server through the data folder's socket, else on the folder itself.
+type EventCmd struct {
+	Import eventImport `cmd:"" help:"Make or change a show and its events from an event file (YAML or JSON)."`
+	List   eventList   `cmd:"" help:"List all events."`
+	Open   eventVerb   `cmd:"" help:"Open the sale now."`
+	Pause  eventVerb   `cmd:"" help:"Pause the sale: no new holds, live ones may pay."`
+	Resume eventVerb   `cmd:"" help:"Go on after a pause."`
+	Close  eventVerb   `cmd:"" help:"End the sale for good."`
+	Cancel eventVerb   `cmd:"" help:"Cancel the event: nothing new is sold."`
+}
+
+type eventImport struct {
+	File string `arg:"" type:"existingfile" help:"The event file; see docs/EVENT_FILE.md."`
+	dataFlags
+}
+
+type eventList struct{ dataFlags }
+
+type eventVerb struct {
+	Event string `arg:"" help:"The event's id, as onsale event list shows it."`
+	dataFlags
+}
+
+// Run imports the file with the plan that it names.
+func (c *eventImport) Run(ctx context.Context, k *kong.Context) error {
+	data, err := os.ReadFile(c.File)
+	if err != nil {
+		return err
+	}
+	file, err := eventfile.Parse(data)
+	if err != nil {
+		return err
+	}
+	in := app.ImportRequest{File: data}
+	if _, known := file.PlanHash(); !known {
+		path := file.Plan
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(filepath.Dir(c.File), path)
+		}
+		if in.Plan, err = os.ReadFile(path); err != nil {
+			return fmt.Errorf("the plan that the file names: %w", err)
+		}
+	}
+	var done []app.AdminEvent
+	if err := c.call(ctx, "POST", "/events", in, &done); err != nil {
+		return err
+	}
+	return printEvents(k.Stdout, done)
+}
+
+// Run lists the events.
+func (c *eventList) Run(ctx context.Context, k *kong.Context) error {
+	var events []app.AdminEvent
+	if err := c.call(ctx, "GET", "/events", nil, &events); err != nil {
+		return err
+	}
+	if len(events) == 0 {
+		_, err := fmt.Fprintln(k.Stdout, "No events. onsale event import FILE brings some.")
+		return err
+	}
+	return printEvents(k.Stdout, events)
+}
+
+// Run does to the event what the subcommand is called.
+func (c *eventVerb) Run(ctx context.Context, k *kong.Context) error {
+	var event app.AdminEvent
+	if err := c.call(ctx, "POST", "/events/"+c.Event+"/"+k.Selected().Name, nil, &event); err != nil {
+		return err
+	}
+	return printEvents(k.Stdout, []app.AdminEvent{event})
+}
+
+func printEvents(w io.Writer, events []app.AdminEvent) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, e := range events {
+		action := ""
+		if e.Action != "" {
+			action = "  " + e.Action
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d seats%s\n", e.ID, e.State, e.Starts.Format("2006-01-02 15:04 MST"), e.Seats, action)
+		fmt.Fprintf(t, "  %s, %s\n", cut(e.Title, 44), cut(e.Venue, 28))
+	}
+	return t.Flush()
+}
+
+// cut shortens a text to n runes, for a table of 80 columns.
+func cut(text string, n int) string {
+	if r := []rune(text); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return text
+}

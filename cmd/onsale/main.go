@@ -1,0 +1,67 @@
+// Command onsale is the whole of Onsale: the server and everything that its operator does. One file a subcommand; each
+// only reads its flags and calls the package that does the work.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// version is set by the linker in releases: -X main.version=v1.2.3.
+var version = ""
+
+// cli is the command line.
+type cli struct {
+	Serve   ServeCmd   `cmd:"" help:"Run the server."`
+	Plan    PlanCmd    `cmd:"" help:"Seating plans: check, import, generate, export."`
+	Event   EventCmd   `cmd:"" help:"Events: import, list, open, pause, resume, close, cancel."`
+	Token   TokenCmd   `cmd:"" help:"Make a token of the throw-away issuer of a demo's data folder."`
+	Version VersionCmd `cmd:"" help:"Print the version."`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	var c cli
+	k := kong.Parse(&c,
+		kong.Name("onsale"),
+		kong.Description("Sells tickets at the minute when everyone wants them."),
+		kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 80}),
+		kong.BindTo(ctx, (*context.Context)(nil)))
+	k.FatalIfErrorf(k.Run())
+}
+
+// VersionCmd is `onsale version`.
+type VersionCmd struct{}
+
+// Run prints the version.
+func (VersionCmd) Run(k *kong.Context) error {
+	_, err := fmt.Fprintln(k.Stdout, "onsale", versionText())
+	return err
+}
+
+// versionText is the version set at link time, else what the build knows of itself.
+func versionText() string {
+	if version != "" {
+		return version
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return "dev-" + s.Value[:12]
+		}
+	}
+	return "dev"
+}
+
+// stderr is where commands tell what is no answer.
+var stderr = os.Stderr

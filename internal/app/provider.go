@@ -1,0 +1,76 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"onsale/internal/booking"
+	"onsale/internal/ledger"
+	"onsale/internal/payment"
+	"onsale/internal/payment/sandbox"
+)
+
+// PaymentSettings say who moves the money.
+type PaymentSettings struct {
+	Provider       string // "sandbox"
+	Authorize      bool   // reserve first, take after the tickets are made
+	AttemptTimeout time.Duration
+	RecoverAfter   time.Duration
+	Plan           sandbox.FaultPlan
+	Delays         sandbox.Delays
+	SandboxListen  string // loopback. Defaults to "127.0.0.1:0"
+}
+
+// openProvider starts the sandbox, a stranger with books of its own, and makes its client.
+func (a *App) openProvider(ctx context.Context, public net.Addr) error {
+	p := &a.Settings.Payment
+	if p.Provider != "sandbox" {
+		return fmt.Errorf("payment provider %q is not known: use sandbox, with --demo", p.Provider)
+	}
+	if !a.Settings.Demo {
+		return fmt.Errorf("the sandbox moves no real money, so it exists only with --demo (E1)")
+	}
+	apiKey, secrets := a.sandboxSecrets()
+	server, err := sandbox.Start(sandbox.Config{
+		Path: a.path(sandboxFile), APIKey: apiKey, WebhookSecret: secrets[0], WebhookURL: webhookURL(public, "sandbox"),
+		Plan: p.Plan, Delays: p.Delays, Listen: p.SandboxListen, Log: a.Log,
+	})
+	if err != nil {
+		return err
+	}
+	a.onClose(server.Stop)
+	config := sandbox.ClientConfig{URL: server.URL(), APIKey: apiKey, WebhookSecrets: secrets}
+	if p.Authorize {
+		client, err := sandbox.NewAuthorizingClient(config)
+		if err != nil {
+			return err
+		}
+		a.Provider = client
+		a.onClose(func(context.Context) error { client.Close(); return nil })
+	} else {
+		client, err := sandbox.NewClient(config)
+		if err != nil {
+			return err
+		}
+		a.Provider = client
+		a.onClose(func(context.Context) error { client.Close(); return nil })
+	}
+	return payment.Check(a.Provider)
+}
+
+// shard is the batcher as bookings see it; what they commit is published at once.
+type shard struct{ a *App }
+
+var _ booking.Shard = shard{}
+
+func (s shard) Do(ctx context.Context, c ledger.Command) (ledger.Result, error) {
+	r, err := s.a.Batcher.Do(ctx, c)
+	if err == nil && r.Order != nil && s.a.relay != nil {
+		s.a.relay.Nudge()
+	}
+	return r, err
+}
+
+func (s shard) Ledger() ledger.Reader { return s.a.Store }

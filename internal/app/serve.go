@@ -1,0 +1,337 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"onsale/internal/booking"
+	"onsale/internal/catalog"
+	"onsale/internal/httpapi"
+	"onsale/internal/id"
+	"onsale/internal/identity"
+	"onsale/internal/inventory"
+	"onsale/internal/keys"
+	"onsale/internal/payment"
+	"onsale/internal/ticket"
+)
+
+// Serve opens what serves, runs until ctx ends, and stops in order: no new requests, those under way end, background
+// work ends, the batcher drains. It returns nil after an orderly stop.
+func (a *App) Serve(ctx context.Context) error {
+	s := &a.Settings
+	public, err := net.Listen("tcp", s.Listen)
+	if err != nil {
+		return fmt.Errorf("listening on %s: %w (is another server there? use --listen)", s.Listen, err)
+	}
+	defer public.Close()
+	if err := a.openServing(ctx, public.Addr()); err != nil {
+		return err
+	}
+	handler, err := a.handler()
+	if err != nil {
+		return err
+	}
+	var internal, admin net.Listener
+	if s.InternalListen != "" {
+		if internal, err = net.Listen("tcp", s.InternalListen); err != nil {
+			return fmt.Errorf("listening on %s for /readyz and /metrics: %w", s.InternalListen, err)
+		}
+		defer internal.Close()
+	}
+	if admin, err = a.listenAdmin(); err != nil {
+		return err
+	}
+	defer os.Remove(admin.Addr().String())
+	defer admin.Close()
+
+	servers := []*http.Server{a.server(handler)}
+	listeners := []net.Listener{public}
+	servers, listeners = append(servers, a.server(a.Admin())), append(listeners, admin)
+	if internal != nil {
+		servers, listeners = append(servers, a.server(a.internal())), append(listeners, internal)
+	}
+	failed := make(chan error, len(servers))
+	for i, server := range servers {
+		go func() {
+			if err := server.Serve(listeners[i]); !errors.Is(err, http.ErrServerClosed) {
+				failed <- err
+			}
+		}()
+	}
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var work sync.WaitGroup
+	a.background(background, &work)
+	defer func() { stop(); work.Wait() }()
+
+	if err := a.prepare(ctx); err != nil {
+		return errors.Join(err, shutdown(servers, time.Second))
+	}
+	a.ready.Store(true)
+	if s.Started != nil {
+		at := Addresses{Public: public.Addr()}
+		if internal != nil {
+			at.Internal = internal.Addr()
+		}
+		s.Started(at)
+	}
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	a.ready.Store(false)
+	a.Inventory.Close() // ends the seat streams, which would not end by themselves
+	return errors.Join(err, shutdown(servers, cmp.Or(s.ShutdownGrace, 15*time.Second)))
+}
+
+func shutdown(servers []*http.Server, grace time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	var err error
+	for _, s := range servers {
+		if e := s.Shutdown(ctx); e != nil {
+			err = errors.Join(err, e, s.Close())
+		}
+	}
+	return err
+}
+
+// server makes an HTTP server that no slow client can hold on to.
+func (a *App) server(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       cmp.Or(a.Settings.ReadTimeout, 15*time.Second),
+		WriteTimeout:      payment.AttemptTimeoutMax + 15*time.Second, // a booking may wait for the provider; streams set their own
+		IdleTimeout:       cmp.Or(a.Settings.IdleTimeout, time.Minute),
+		MaxHeaderBytes:    32 << 10,
+	}
+}
+
+// openServing opens the parts that only a server needs.
+func (a *App) openServing(ctx context.Context, public net.Addr) error {
+	s := &a.Settings
+	a.Inventory = inventory.New(a.Batcher, inventory.Options{
+		Logger: a.Log, SubscribersMax: s.SubscribersMax, NoPromptRelease: s.NoPromptRelease, NoSweep: s.NoSweep,
+	})
+	if err := a.openProvider(ctx, public); err != nil {
+		return err
+	}
+	issuers := slices.Clone(s.Issuers)
+	var err error
+	if s.Demo {
+		if a.Throwaway, err = identity.LoadThrowaway(s.Data); err != nil {
+			return err
+		}
+		issuers = append(issuers, a.Throwaway.Issuer())
+	}
+	if a.Identity, err = identity.New(identity.Options{Issuers: issuers, Store: a.Control.Identities(), NewID: a.NewID}); err != nil {
+		return err
+	}
+	a.Booking = booking.New(booking.Options{
+		Shard: shard{a}, Webhooks: a.Store, Provider: a.Provider, IDs: ids(a.NewID), Number: shardNumber,
+		Authorize: s.Payment.Authorize, AttemptTimeout: s.Payment.AttemptTimeout, RecoverAfter: s.Payment.RecoverAfter, Logger: a.Log,
+		Alert: func(ctx context.Context, what string, order id.ID, err error) {
+			a.metrics.alerts.WithLabelValues("money").Inc()
+			a.Log.ErrorContext(ctx, "alert: "+what, "booking", order.Text(id.Order), "error", err)
+		},
+	})
+	a.relay = newRelay(a.Store, a.Log)
+	a.metrics.watch(a)
+	return nil
+}
+
+type ids func(shard int) (id.ID, error)
+
+func (f ids) Next(shard int) (id.ID, error) { return f(shard) }
+
+// fieldKey derives the secret under which fields of idempotent requests are hashed: from all keys of that purpose it
+// takes the oldest that still checks, so that a rotation does not make a repeat look like another request.
+func (a *App) fieldKey() []byte {
+	all := a.Keys.Checking(keys.Idempotency)
+	m := hmac.New(sha256.New, all[len(all)-1].Secret())
+	m.Write([]byte("fields of idempotent requests"))
+	return m.Sum(nil)
+}
+
+func (a *App) handler() (http.Handler, error) {
+	webhooks := map[string]func(context.Context, payment.Header, []byte) error{}
+	if _, ok := a.Provider.(payment.Notifier); ok {
+		webhooks[a.Provider.Name()] = a.Booking.Webhook
+	}
+	return httpapi.New(httpapi.Options{
+		Catalog: a.Catalog, Inventory: a.Inventory, Booking: a.Booking, Ledger: a.Store, Commands: a.Batcher,
+		Identity: authenticator{a.Identity}, NewID: a.NewID, FieldKey: a.fieldKey(),
+		TicketKey: func() (ticket.Key, error) {
+			return ticket.SigningKey(a.Keys, a.Provider.Mode() == payment.Test)
+		},
+		JWKS: func() ([]byte, error) {
+			return keys.JWKS(slices.Concat(a.Keys.Checking(keys.Ticket), a.Keys.Checking(keys.TicketTest)))
+		},
+		Webhooks: webhooks, Observe: a.metrics.request, Demo: a.Settings.Demo, Version: a.Settings.Version, Logger: a.Log,
+	})
+}
+
+type authenticator struct{ v *identity.Verifier }
+
+func (a authenticator) Authenticate(ctx context.Context, token string) (id.ID, error) {
+	c, err := a.v.Authenticate(ctx, token)
+	return c.ID, err
+}
+
+// background starts what runs beside the requests.
+func (a *App) background(ctx context.Context, work *sync.WaitGroup) {
+	work.Go(func() { a.Inventory.Run(ctx) })
+	work.Go(func() { a.relay.Run(ctx) })
+	work.Go(func() {
+		a.Catalog.Run(ctx, healEvery, func(_ int, failed error) {
+			if failed != nil && ctx.Err() == nil {
+				a.Log.Warn("events could not be sent to the ledger; they will be", "error", failed)
+			}
+		})
+	})
+	a.every(ctx, work, loadEvery, "loading events", a.loadEvents)
+	a.every(ctx, work, recoverEvery, "recovering bookings", func(ctx context.Context) error {
+		_, err := a.Booking.Recover(ctx)
+		return err
+	})
+	a.every(ctx, work, nodeTTL/4, "renewing the node number", func(ctx context.Context) error { return a.node.Renew(ctx, nodeTTL) })
+}
+
+// every repeats a job until ctx ends.
+func (a *App) every(ctx context.Context, work *sync.WaitGroup, every time.Duration, what string, job func(context.Context) error) {
+	work.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if err := job(ctx); err != nil && ctx.Err() == nil {
+				a.Log.WarnContext(ctx, what+" failed and will be tried again", "error", err)
+			}
+		}
+	})
+}
+
+// prepare does what must be done before the first request is served well (B4).
+func (a *App) prepare(ctx context.Context) error {
+	if a.Settings.Demo {
+		if err := a.demoContent(ctx); err != nil {
+			return fmt.Errorf("the demo's events: %w", err)
+		}
+	}
+	if _, err := a.Catalog.Restore(ctx); err != nil {
+		return err
+	}
+	return a.loadEvents(ctx)
+}
+
+// loadEvents makes the boards of events on sale or opening soon, and lets go of those that are over.
+func (a *App) loadEvents(ctx context.Context) error {
+	a.loading.Lock()
+	defer a.loading.Unlock()
+	now := time.Now()
+	wanted := map[id.ID]bool{}
+	var failed error
+	q := catalog.Query{From: now.Add(-24 * time.Hour), Max: catalog.QueryMax}
+	for {
+		page, err := a.Catalog.Events(ctx, q)
+		if err != nil {
+			return errors.Join(failed, err)
+		}
+		for i := range page.Events {
+			e := &page.Events[i]
+			if e.State == catalog.Draft || e.State == catalog.Cancelled || e.SaleOpens.After(now.Add(loadAhead)) || e.SaleCloses.Add(24*time.Hour).Before(now) {
+				continue
+			}
+			wanted[e.ID] = true
+			if err := a.load(ctx, e); err != nil {
+				failed = errors.Join(failed, err)
+			}
+		}
+		if page.Next == (catalog.Cursor{}) {
+			break
+		}
+		q.After = page.Next
+	}
+	for event := range a.loaded {
+		if !wanted[event] {
+			a.Inventory.Unload(event)
+			delete(a.loaded, event)
+		}
+	}
+	return failed
+}
+
+func (a *App) load(ctx context.Context, e *catalog.Event) error {
+	if version, ok := a.loaded[e.ID]; ok && version == e.Version {
+		return nil
+	}
+	plan, err := a.Catalog.Plan(ctx, e.PlanHash)
+	if err != nil {
+		return err
+	}
+	if err := a.Inventory.Load(ctx, e.ID, plan, rules(e)); err != nil {
+		return err
+	}
+	a.loaded[e.ID] = e.Version
+	return nil
+}
+
+// rules are an event's rules about single seats as the inventory takes them.
+func rules(e *catalog.Event) inventory.Rules {
+	r := inventory.Rules{FewSeats: e.Orphans.FewSeatsLeft, SplitReleaseBefore: e.Orphans.SplitReleaseBefore.Std()}
+	switch e.Orphans.Mode {
+	case catalog.OrphansWarn:
+		r.HandPicked = inventory.OrphanWarn
+	case catalog.OrphansRefuse:
+		r.HandPicked = inventory.OrphanRefuse
+	}
+	if r.FewSeats == 0 {
+		r.FewSeats = -1
+	}
+	if r.SplitReleaseBefore == 0 {
+		r.SplitReleaseBefore = -1
+	}
+	return r
+}
+
+// derived is a secret made from the webhook key, for one use.
+func (a *App) derived(key keys.Key, use string) []byte {
+	m := hmac.New(sha256.New, key.Secret())
+	m.Write([]byte(use))
+	return m.Sum(nil)
+}
+
+// webhookURL is where the sandbox sends its notices: to this server, over loopback.
+func webhookURL(public net.Addr, provider string) string {
+	_, port, _ := net.SplitHostPort(public.String())
+	host := "127.0.0.1"
+	if strings.HasPrefix(public.String(), "[::1]") {
+		host = "[::1]"
+	}
+	return "http://" + host + ":" + port + "/v1/payments/" + provider + "/webhook"
+}
+
+func (a *App) sandboxSecrets() (apiKey string, webhook [][]byte) {
+	for _, key := range a.Keys.Checking(keys.Webhook) {
+		webhook = append(webhook, a.derived(key, "sandbox webhook"))
+	}
+	// The oldest key: the books know their clients by it.
+	all := a.Keys.Checking(keys.Webhook)
+	return hex.EncodeToString(a.derived(all[len(all)-1], "sandbox api")), webhook
+}
