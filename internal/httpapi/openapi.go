@@ -17,6 +17,8 @@ import (
 	"onsale/internal/fault"
 )
 
+//go:generate go run ./gen ../../docs/openapi.json ../../docs/FAULTS.md
+
 // describe makes the OpenAPI document and the readable page from the table of routes.
 func (a *api) describe() error {
 	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
