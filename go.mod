@@ -46,3 +46,6 @@ require (
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
 )
+
+// modernc.org/sqlite asks for exactly the libc that it was made with; another module asks for a later one.
+replace modernc.org/libc => modernc.org/libc v1.80.1

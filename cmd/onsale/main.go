@@ -21,6 +21,7 @@ type cli struct {
 	Serve   ServeCmd   `cmd:"" help:"Run the server."`
 	Plan    PlanCmd    `cmd:"" help:"Seating plans: check, import, generate, export."`
 	Event   EventCmd   `cmd:"" help:"Events: import, list, open, pause, resume, close, cancel."`
+	Audit   AuditCmd   `cmd:"" help:"Recompute the promises from what is stored; exit 1 where one is broken."`
 	Token   TokenCmd   `cmd:"" help:"Make a token of the throw-away issuer of a demo's data folder."`
 	Version VersionCmd `cmd:"" help:"Print the version."`
 }

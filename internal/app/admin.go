@@ -69,7 +69,6 @@ func (a *App) Admin() http.Handler {
 	mux.HandleFunc("POST /events/{event}/{verb}", a.admin(func(r *http.Request) (any, error) {
 		return a.adminVerb(r.Context(), r.PathValue("event"), r.PathValue("verb"))
 	}))
-	mux.HandleFunc("GET /provider", a.admin(func(r *http.Request) (any, error) { return a.providerList(r.Context(), r.FormValue("cursor")) }))
 	return mux
 }
 

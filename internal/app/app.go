@@ -33,9 +33,9 @@ import (
 
 // Names of what lies in a data folder.
 const (
-	shardFile     = "shard.db"
+	ShardFile     = "shard.db"
 	controlFile   = "control.db"
-	sandboxFile   = "sandbox.db"
+	SandboxFile   = "sandbox.db"
 	masterFile    = "master.key"
 	nodeTTL       = time.Minute
 	healEvery     = 15 * time.Second
@@ -191,7 +191,7 @@ func (a *App) openLedger(ctx context.Context) error {
 			URL: a.Settings.PostgresURL, DirectURL: a.Settings.PostgresDirectURL, Shard: shardNumber, Logger: a.Log,
 		})
 	default:
-		a.Store, err = sqlite.Open(ctx, a.path(shardFile), sqlite.Options{})
+		a.Store, err = sqlite.Open(ctx, a.path(ShardFile), sqlite.Options{})
 	}
 	if err != nil {
 		return err

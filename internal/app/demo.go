@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"onsale/internal/payment"
 	"onsale/internal/venue"
 )
 
@@ -49,13 +48,4 @@ tiers:
 		face -= 30
 	}
 	return []byte(file)
-}
-
-// providerList is the provider's books, a page of them, for the audit of a running server.
-func (a *App) providerList(ctx context.Context, cursor string) (payment.Page, error) {
-	lister, ok := a.Provider.(payment.Lister)
-	if !ok {
-		return payment.Page{}, fmt.Errorf("this process has no payment provider with books")
-	}
-	return lister.List(ctx, cursor)
 }

@@ -34,7 +34,7 @@ func (a *App) openProvider(ctx context.Context, public net.Addr) error {
 	}
 	apiKey, secrets := a.sandboxSecrets()
 	server, err := sandbox.Start(sandbox.Config{
-		Path: a.path(sandboxFile), APIKey: apiKey, WebhookSecret: secrets[0], WebhookURL: webhookURL(public, "sandbox"),
+		Path: a.path(SandboxFile), APIKey: apiKey, WebhookSecret: secrets[0], WebhookURL: webhookURL(public, "sandbox"),
 		Plan: p.Plan, Delays: p.Delays, Listen: p.SandboxListen, Log: a.Log,
 	})
 	if err != nil {

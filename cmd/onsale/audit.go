@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/alecthomas/kong"
+
+	"onsale/internal/app"
+	"onsale/internal/audit"
+	"onsale/internal/id"
+	"onsale/internal/payment/sandbox"
+)
+
+// AuditCmd is `onsale audit`. It only reads, also while a server runs.
+type AuditCmd struct {
+	dataFlags
+	Event string `placeholder:"ID" help:"Only this event."`
+	JSON  bool   `help:"The whole report as JSON."`
+}
+
+// errBroken is what a broken promise ends the command with.
+var errBroken = errors.New("audit: broken")
+
+// Run audits the shard, against the sandbox's books where there are any.
+func (c *AuditCmd) Run(ctx context.Context, k *kong.Context) (err error) {
+	var o audit.Options
+	if c.Event != "" {
+		if o.Event, err = id.Parse(id.Event, c.Event); err != nil {
+			return err
+		}
+	}
+	source, err := c.source()
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	books, err := sandbox.ReadBooks(filepath.Join(c.Data, app.SandboxFile))
+	switch {
+	case err == nil:
+		defer books.Close()
+		o.Provider = books
+	case !errors.Is(err, os.ErrNotExist):
+		return err
+	}
+	report, err := audit.Run(ctx, source, o)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		e := json.NewEncoder(k.Stdout)
+		e.SetIndent("", "  ")
+		err = e.Encode(report)
+	} else {
+		err = report.Render(k.Stdout)
+	}
+	if err == nil && !report.OK() {
+		err = errBroken
+	}
+	return err
+}
+
+func (c *AuditCmd) source() (*audit.Source, error) {
+	if app.LedgerKind(c.Ledger) == app.Postgres {
+		return audit.OpenPostgres(c.Postgres)
+	}
+	return audit.OpenSQLite(filepath.Join(c.Data, app.ShardFile))
+}
