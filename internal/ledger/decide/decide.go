@@ -216,7 +216,8 @@ type Work struct {
 	missing bool
 	broken  *ledger.InvariantError
 
-	Out Output
+	Out    Output
+	Missed []int // where Run answers ErrMissing: the commands that met it
 }
 
 // Output is what changed, each row once, in the order in which it first changed.
@@ -293,6 +294,7 @@ func (w *Work) Run(commands []ledger.Command) ([]ledger.Result, error) {
 			results[i] = r
 		case errors.Is(err, ErrMissing):
 			w.missing = true
+			w.Missed = append(w.Missed, i)
 		case errors.As(err, &broken):
 			w.broken = cmp.Or(w.broken, broken)
 		case errors.As(err, &f):
@@ -315,6 +317,9 @@ func (w *Work) Run(commands []ledger.Command) ([]ledger.Result, error) {
 }
 
 func (w *Work) decide(c ledger.Command) (ledger.Result, error) {
+	if err := CheckText(c); err != nil {
+		return ledger.Result{}, err
+	}
 	switch c := c.(type) {
 	case ledger.SetEvent:
 		return w.setEvent(c)

@@ -47,6 +47,30 @@ func limited(e *ledger.Event, limit ledger.Limit, h *ledger.Hold) (k LimitKey, n
 	return k, n
 }
 
+// Counters names the counters under which a claim counts, for an adapter that locks them before it decides.
+func Counters(e *ledger.Event, layout *ledger.Layout, h *ledger.Hold, limit func(LimitKey), quota func(QuotaKey)) {
+	for _, q := range e.Quotas {
+		if covered(q, layout, h) > 0 {
+			quota(QuotaKey{e.ID, q.Category, q.Section})
+		}
+	}
+	for _, l := range e.Limits {
+		if k, n := limited(e, l, h); n > 0 {
+			limit(k)
+		}
+	}
+}
+
+// DocumentCounters names those of identity documents.
+func DocumentCounters(e *ledger.Event, documents []string, limit func(LimitKey)) {
+	if _, ok := documentLimit(e); !ok {
+		return
+	}
+	for _, d := range documents {
+		limit(documentKey(e.ID, d))
+	}
+}
+
 // allow refuses a new claim that the event's quotas or limits do not allow, after ending expired holds that count under
 // them (A9).
 func (w *Work) allow(e *eventRow, layout *ledger.Layout, h *ledger.Hold) error {

@@ -42,6 +42,9 @@ type Harness struct {
 	Reopen func() ledger.Ledger
 	// Another opens the same store beside the others, as another machine would. nil where only one may have it open.
 	Another func() ledger.Ledger
+	// WaitsForClock says that after the clock went back by over a second every command is refused as busy until it has
+	// caught up (A5: another machine may have decided by the later time); else the ledger stays at its latest time.
+	WaitsForClock bool
 }
 
 // Open makes a fresh ledger for a test.

@@ -1,0 +1,293 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"onsale/internal/fault"
+	"onsale/internal/id"
+	"onsale/internal/ledger"
+	"onsale/internal/ledger/decide"
+)
+
+// Two nodes may make the same row at once, though neither saw it: an event, an idempotency key, a limit's or quota's
+// first count. These inserts are sorted, so that the nodes wait for each other in one order; the second fails on the
+// primary key, and its batch begins again and finds the row.
+var racedKeys = []string{"events_pkey", "idempotency_keys_pkey", "limits_pkey", "quotas_pkey"}
+
+// A writer queues the statements that write what a batch changed: one for what is new and one for what is changed of
+// each table, however much there is.
+type writer struct {
+	*pipeline
+	t    *transaction
+	out  *decide.Output
+	text []byte
+}
+
+// write writes everything but COMMIT, in one round trip. It answers false where there was nothing to write.
+func (t *transaction) write(ctx context.Context) (bool, error) {
+	w := &writer{pipeline: t.pipeline(), t: t, out: &t.work.Out}
+	if err := w.events(); err != nil {
+		return false, err
+	}
+	w.keys()
+	w.limits()
+	w.quotas()
+	w.orders()
+	w.payments()
+	w.refunds()
+	w.holds()
+	w.buckets()
+	w.seats()
+	w.tickets()
+	w.notices()
+	w.history()
+	if w.out.Prune {
+		w.prune()
+	}
+	w.changes()
+	if w.batch.Len() == 0 {
+		return false, nil
+	}
+	return true, w.told(w.send(ctx, t.conn))
+}
+
+// told turns what the database says about unique rows into what it means.
+func (w *writer) told(err error) error {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch e.Code {
+	case "23505": // unique_violation
+		if slices.Contains(racedKeys, e.ConstraintName) {
+			return fmt.Errorf("%w: %w", errRaced, err)
+		}
+		var event, seat int64
+		if e.ConstraintName == "tickets_one_per_seat" {
+			if _, scan := fmt.Sscanf(e.Detail, "Key (event_id, seat_index)=(%d, %d)", &event, &seat); scan == nil {
+				return &ledger.InvariantError{Event: id.ID(event), What: fmt.Sprintf("seat %d would have a second valid ticket", seat)}
+			}
+		}
+	case "53100", "53400", "58030": // disk_full, configuration_limit_exceeded, io_error
+		return &fault.Error{Code: fault.Busy, Detail: "the database's disk is full or failing", Cause: err}
+	}
+	return err
+}
+
+// changed is what to say where a locked row is not as it was read.
+func changed(event id.ID, what string) func() error {
+	return func() error {
+		return &ledger.InvariantError{Event: event, What: what + " changed under the lock of the batch that decided on it"}
+	}
+}
+
+// split gives the new and the changed rows of a table.
+func split[T any](rows []*T, isNew func(*T) bool) (added, set []*T) {
+	for _, r := range rows {
+		if isNew(r) {
+			added = append(added, r)
+		} else {
+			set = append(set, r)
+		}
+	}
+	return added, set
+}
+
+func bit(b bool) int16 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (w *writer) events() error {
+	added, set := split(w.out.Events, func(e *decide.EventWrite) bool { return e.New })
+	byID := func(a, b *decide.EventWrite) int { return cmp.Compare(a.Event.ID, b.Event.ID) }
+	slices.SortFunc(added, byID)
+	slices.SortFunc(set, byID)
+	args := func(list []*decide.EventWrite) ([]any, error) {
+		bodies := make([]string, len(list))
+		for i, e := range list {
+			body, err := decide.EncodeEvent(e.Event)
+			if err != nil {
+				return nil, err
+			}
+			bodies[i] = body
+		}
+		return []any{
+			column(list, func(e *decide.EventWrite) int64 { return int64(e.Event.ID) }),
+			column(list, func(e *decide.EventWrite) int64 { return e.Event.Version }),
+			column(list, func(e *decide.EventWrite) int16 { return int16(e.Event.State) }), bodies,
+		}, nil
+	}
+	if len(set) > 0 {
+		a, err := args(set)
+		if err != nil {
+			return err
+		}
+		w.must(len(set), changed(set[0].Event.ID, "the event's row"), `UPDATE shard.events e SET version = u.version, state = u.state, body = u.body
+ FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::text[]) AS u(event_id, version, state, body) WHERE e.event_id = u.event_id`, a...)
+	}
+	if len(added) == 0 {
+		return nil
+	}
+	a, err := args(added)
+	if err != nil {
+		return err
+	}
+	w.exec(`INSERT INTO shard.events (event_id, version, state, body) SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::text[])`, a...)
+	w.exec(`INSERT INTO shard.seats_versions (event_id, version) SELECT e, 0 FROM unnest($1::bigint[]) AS e`, a[0])
+	return w.layouts(added)
+}
+
+// layouts makes the seats and the areas' buckets of new events.
+func (w *writer) layouts(added []*decide.EventWrite) error {
+	plans := map[string]*ledger.Layout{}
+	var counts []int32
+	var events []int64
+	var areas, capacities []int32
+	var numbers []int16
+	for _, e := range added {
+		plans[e.Layout.PlanHash] = e.Layout
+		counts = append(counts, int32(len(e.Layout.Category)))
+		for area, a := range e.Layout.Areas {
+			for number, capacity := range decide.BucketCapacities(a.Capacity) {
+				events, areas = append(events, int64(e.Event.ID)), append(areas, int32(area))
+				numbers, capacities = append(numbers, int16(number)), append(capacities, capacity)
+			}
+		}
+	}
+	var hashes []string
+	var bodies [][]byte
+	for hash := range plans {
+		hashes = append(hashes, hash)
+	}
+	slices.Sort(hashes)
+	for _, hash := range hashes {
+		body, err := decide.EncodeLayout(plans[hash])
+		if err != nil {
+			return err
+		}
+		bodies = append(bodies, body)
+	}
+	w.exec(`INSERT INTO shard.layouts (plan_hash, body) SELECT * FROM unnest($1::text[], $2::bytea[]) ON CONFLICT (plan_hash) DO NOTHING`, hashes, bodies)
+	w.exec(`INSERT INTO shard.seats (event_id, seat_index) SELECT u.event_id, i FROM unnest($1::bigint[], $2::integer[]) AS u(event_id, count),
+ generate_series(0, u.count - 1) AS i`, column(added, func(e *decide.EventWrite) int64 { return int64(e.Event.ID) }), counts)
+	if len(events) > 0 {
+		w.exec(`INSERT INTO shard.buckets (event_id, area, number, capacity) SELECT * FROM unnest($1::bigint[], $2::integer[], $3::smallint[], $4::integer[])`,
+			events, areas, numbers, capacities)
+	}
+	return nil
+}
+
+func (w *writer) keys() {
+	added, set := split(w.out.Keys, func(k *decide.Key) bool { return w.t.source.keys[k.IdemKey] == nil })
+	args := func(list []*decide.Key) []any {
+		slices.SortFunc(list, func(a, b *decide.Key) int { return compareKeys(a.IdemKey, b.IdemKey) })
+		return []any{
+			column(list, func(k *decide.Key) int64 { return int64(k.Customer) }),
+			column(list, func(k *decide.Key) string { return k.Operation }),
+			column(list, func(k *decide.Key) string { return k.Value }),
+			column(list, func(k *decide.Key) int64 { return int64(k.Subject) }),
+			column(list, func(k *decide.Key) string { return decide.EncodeFields(k.Fields) }),
+			column(list, func(k *decide.Key) int64 { return int64(k.Created) }),
+		}
+	}
+	if len(set) > 0 { // its hold has been deleted: its 24 hours are over
+		w.exec(`UPDATE shard.idempotency_keys i SET subject_id = u.subject_id, fields = u.fields, created_at = u.created_at
+ FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[]) AS u(customer_id, operation, key, subject_id, fields, created_at)
+ WHERE i.customer_id = u.customer_id AND i.operation = u.operation AND i.key = u.key`, args(set)...)
+	}
+	if len(added) > 0 {
+		w.exec(`INSERT INTO shard.idempotency_keys (customer_id, operation, key, subject_id, fields, created_at)
+ SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[])`, args(added)...)
+	}
+}
+
+func (w *writer) limits() {
+	type counter = decide.Counter[decide.LimitKey]
+	added, set := split(w.out.Limits, func(c *counter) bool { return w.t.source.limits[c.Key] == nil })
+	args := func(list []*counter) []any {
+		slices.SortFunc(list, func(a, b *counter) int { return compareLimits(a.Key, b.Key) })
+		return []any{
+			column(list, func(c *counter) int16 { return int16(c.Key.Scope) }),
+			column(list, func(c *counter) int64 { return int64(c.Key.Of) }),
+			column(list, func(c *counter) int16 { return c.Key.Category }),
+			column(list, func(c *counter) []byte { return []byte(c.Key.Subject) }),
+			column(list, func(c *counter) int32 { return int32(c.Count) }),
+		}
+	}
+	if len(set) > 0 {
+		w.must(len(set), changed(set[0].Key.Of, "a limit"), `UPDATE shard.limits l SET count = u.count
+ FROM unnest($1::smallint[], $2::bigint[], $3::smallint[], $4::bytea[], $5::integer[]) AS u(scope, of_id, category, subject, count)
+ WHERE l.scope = u.scope AND l.of_id = u.of_id AND l.category = u.category AND l.subject = u.subject`, args(set)...)
+	}
+	if len(added) > 0 {
+		w.exec(`INSERT INTO shard.limits (scope, of_id, category, subject, count)
+ SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::smallint[], $4::bytea[], $5::integer[])`, args(added)...)
+	}
+}
+
+func (w *writer) quotas() {
+	type counter = decide.Counter[decide.QuotaKey]
+	added, set := split(w.out.Quotas, func(c *counter) bool { return w.t.source.quotas[c.Key] == nil })
+	args := func(list []*counter) []any {
+		slices.SortFunc(list, func(a, b *counter) int { return compareQuotas(a.Key, b.Key) })
+		return []any{
+			column(list, func(c *counter) int64 { return int64(c.Key.Event) }),
+			column(list, func(c *counter) int16 { return c.Key.Category }),
+			column(list, func(c *counter) int16 { return c.Key.Section }),
+			column(list, func(c *counter) int32 { return int32(c.Count) }),
+		}
+	}
+	if len(set) > 0 {
+		w.must(len(set), changed(set[0].Key.Event, "a quota"), `UPDATE shard.quotas q SET count = u.count
+ FROM unnest($1::bigint[], $2::smallint[], $3::smallint[], $4::integer[]) AS u(event_id, category, section, count)
+ WHERE q.event_id = u.event_id AND q.category = u.category AND q.section = u.section`, args(set)...)
+	}
+	if len(added) > 0 {
+		w.exec(`INSERT INTO shard.quotas (event_id, category, section, count) SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::smallint[], $4::integer[])`,
+			args(added)...)
+	}
+}
+
+// changes raises the version of each touched event as the last lock and writes the change under it (B2).
+func (w *writer) changes() {
+	list := w.out.Changes // by event id
+	if len(list) == 0 {
+		return
+	}
+	events := column(list, func(c ledger.Change) int64 { return int64(c.Event) })
+	w.exec(`SELECT 1 FROM unnest($1::bigint[]) WITH ORDINALITY AS k(event_id, n) JOIN shard.seats_versions v ON v.event_id = k.event_id
+ ORDER BY k.n FOR UPDATE OF v`, events)
+	bodies := make([]string, len(list))
+	for i := range list {
+		w.text = decide.AppendChange(w.text[:0], &list[i])
+		bodies[i] = string(w.text)
+	}
+	var event, version int64
+	raised := 0
+	w.rowsThen(`WITH raised AS (UPDATE shard.seats_versions v SET version = v.version + 1 FROM unnest($1::bigint[], $2::text[]) AS u(event_id, body)
+ WHERE v.event_id = u.event_id RETURNING v.event_id, v.version, u.body)
+ INSERT INTO shard.changes (event_id, version, body, at) SELECT event_id, version, body, $3::bigint FROM raised RETURNING event_id, version`,
+		[]any{events, bodies, int64(w.t.now)}, []any{&event, &version}, func() error {
+			i, ok := slices.BinarySearchFunc(list, id.ID(event), func(c ledger.Change, e id.ID) int { return cmp.Compare(c.Event, e) })
+			if !ok {
+				return fmt.Errorf("the version of event %d was raised unasked", event)
+			}
+			list[i].Version = version
+			raised++
+			return nil
+		}, func() error {
+			if raised != len(list) {
+				return changed(list[0].Event, "the version of the seats")()
+			}
+			return nil
+		})
+}
