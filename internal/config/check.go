@@ -1,0 +1,192 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"onsale/internal/identity"
+	"onsale/internal/identity/jwks"
+	"onsale/internal/payment/sandbox"
+)
+
+// decide fills in what follows from other settings.
+func (l *loader) decide() {
+	c := &l.config
+	if c.Payment.Provider == "" {
+		c.Payment.Provider = "none"
+		if c.Demo {
+			c.Payment.Provider = "sandbox"
+		}
+	}
+	c.Throwaway = c.Throwaway || c.Demo
+}
+
+// check adds what is wrong with settings seen together.
+func (l *loader) check() {
+	c := &l.config
+	listen := l.address("listen", c.Listen)
+	if c.MetricsListen != "" && !l.address("metrics_listen", c.MetricsListen) {
+		l.add("metrics_listen", "%q must be on a loopback interface: what it tells is not for everybody", c.MetricsListen)
+	}
+	if !l.address("payment.sandbox.listen", c.Payment.Sandbox.Listen) {
+		l.add("payment.sandbox.listen", "%q must be on a loopback interface", c.Payment.Sandbox.Listen)
+	}
+	if c.Data == "" {
+		l.add("data", "is empty: name a folder")
+	}
+	l.checkDemo(listen)
+	l.checkLedger()
+	for i := range c.Issuers {
+		l.checkIssuer(i)
+	}
+	l.checkFaults()
+}
+
+// address adds what is wrong with host:port, and says whether it is on a loopback interface.
+func (l *loader) address(key, address string) (loopback bool) {
+	host, port, err := net.SplitHostPort(address)
+	number, portErr := strconv.Atoi(port)
+	if err != nil || portErr != nil || number < 0 || number > 65535 {
+		l.add(key, "%.80q must be host:port, such as 127.0.0.1:8080", address)
+		return true // said already
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// checkDemo keeps what gives everything to everybody away from the world (E1).
+func (l *loader) checkDemo(loopback bool) {
+	c := &l.config
+	switch {
+	case c.DemoPublic && !c.Demo:
+		l.add("demo_public", "means nothing without demo: take it away, or set demo")
+	case c.Demo && !loopback && !c.DemoPublic:
+		l.add("demo", "listen is %q, and a demo gives tickets to everybody: listen on 127.0.0.1, or set demo_public if you mean it", c.Listen)
+	case c.Throwaway && !c.Demo && !loopback:
+		l.add("throwaway_issuer", "listen is %q, and a throw-away token makes anybody anybody: listen on 127.0.0.1, or use issuers", c.Listen)
+	}
+	if c.Payment.Provider == "sandbox" && !c.Demo {
+		l.add("payment.provider", "sandbox moves no real money, so it exists only with demo: set demo, or payment.provider: none to sell free events")
+	}
+}
+
+func (l *loader) checkLedger() {
+	c := &l.config
+	if c.Ledger.Kind == "sqlite" {
+		for key, value := range map[string]string{"ledger.url": c.Ledger.URL, "ledger.direct_url": c.Ledger.DirectURL} {
+			if value != "" {
+				l.add(key, "means nothing with ledger.kind sqlite: set ledger.kind: postgres, or take it away")
+			}
+		}
+	} else {
+		if c.Ledger.URL == "" {
+			l.add("ledger.url", "is needed with ledger.kind postgres: postgres://user:password@host:port/database")
+		}
+		if c.MasterKey == "" && c.MasterKeyFile == "" && !c.Demo {
+			l.add("master_key_file", "is needed with ledger.kind postgres (or ONSALE_MASTER_KEY): all nodes must open the same keys")
+		}
+	}
+	if c.MasterKey != "" && c.MasterKeyFile != "" {
+		l.add("master_key_file", "and master_key are both set: keep one")
+	}
+}
+
+func (l *loader) checkIssuer(i int) {
+	c := &l.config.Issuers[i]
+	key := fmt.Sprintf("issuers[%d]", i)
+	l.sources[key] = l.sources["issuers"]
+	sources := 0
+	for _, s := range []string{c.JWKSURL, c.JWKSFile, c.PEMFile} {
+		if s != "" {
+			sources++
+		}
+	}
+	if c.Name == "" {
+		l.add(key, "name is missing: what its tokens say as iss")
+	}
+	if c.Audience == "" {
+		l.add(key, "audience is missing: what its tokens for us say as aud; without one a token for another service would do")
+	}
+	if !slices.Contains(identity.Algorithms, c.Algorithm) {
+		l.add(key, "algorithm %.20q must be one of %q", c.Algorithm, identity.Algorithms)
+	}
+	if sources != 1 {
+		l.add(key, "has %d of jwks_url, jwks_file and pem_file: give exactly one", sources)
+	}
+	if c.JWKSURL != "" {
+		if err := jwks.CheckURL(c.JWKSURL); err != nil {
+			l.add(key, "jwks_url %s", err)
+		}
+	}
+	if bad := identity.CheckTyp(c.Typ); bad != "" {
+		l.add(key, "typ %s", bad)
+	}
+	if c.Name == identity.ThrowawayIssuer {
+		l.add(key, "name %q is the throw-away issuer's own", c.Name)
+	}
+	for k := range i {
+		if l.config.Issuers[k].Name == c.Name && c.Name != "" {
+			l.add(key, "name %q is there twice", c.Name)
+		}
+	}
+}
+
+func (l *loader) checkFaults() {
+	if err := l.config.FaultPlan().Validate(); err != nil {
+		l.add("payment.sandbox.faults", "%s", err)
+	} else if len(l.config.Payment.Sandbox.Faults) > 0 && l.config.Payment.Provider != "sandbox" {
+		l.add("payment.sandbox.faults", "means nothing with payment.provider %s: take it away", l.config.Payment.Provider)
+	}
+}
+
+// CheckServe says why a server must not be started with this configuration, though it is good for other commands (E1).
+func (c Config) CheckServe() error {
+	if len(c.Issuers) == 0 && !c.Throwaway {
+		return &Error{Problems: []Problem{{Key: "issuers", Text: "nobody could sign in: name an issuer of customers' tokens, or use --demo"}}}
+	}
+	return nil
+}
+
+// FaultPlan is the sandbox's.
+func (c Config) FaultPlan() sandbox.FaultPlan {
+	p := sandbox.FaultPlan{Seed: c.Payment.Sandbox.Seed, Rates: map[sandbox.Fault]float64{}}
+	for _, f := range c.Payment.Sandbox.Faults {
+		p.Rates[sandbox.Fault(f.Fault)] = f.Rate
+	}
+	return p
+}
+
+// IdentityIssuers are the issuers with their keys; files are read, URLs not yet.
+func (c Config) IdentityIssuers(now func() time.Time) ([]identity.Issuer, error) {
+	all := make([]identity.Issuer, 0, len(c.Issuers))
+	for _, i := range c.Issuers {
+		keys, err := i.keys(now)
+		if err != nil {
+			return nil, fmt.Errorf("issuer %q: %w", i.Name, err)
+		}
+		all = append(all, identity.Issuer{Name: i.Name, Audience: i.Audience, Typ: i.Typ, Algorithm: i.Algorithm, Leeway: i.Leeway, Keys: keys})
+	}
+	return all, nil
+}
+
+func (i Issuer) keys(now func() time.Time) (identity.Keys, error) {
+	switch {
+	case i.JWKSURL != "":
+		return jwks.FromURL(i.JWKSURL, now)
+	case i.JWKSFile != "":
+		data, err := os.ReadFile(i.JWKSFile)
+		if err != nil {
+			return nil, err
+		}
+		return jwks.Parse(data)
+	}
+	data, err := os.ReadFile(i.PEMFile)
+	if err != nil {
+		return nil, err
+	}
+	return jwks.ParsePEM(data)
+}

@@ -1,0 +1,213 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A setting is one row of the table.
+type setting struct {
+	key      string
+	doc      string // what it is, its unit, special values, "Defaults to X."
+	fallback string // the default, as text
+	set      func(text string) error
+	get      func() any                                 // string, bool, int, uint64, time.Duration, or a list
+	mask     func(text string) string                   // nil: no secret
+	node     func(l *loader, source string, n nodeType) // nil: a plain value
+}
+
+// settings is the table. Each row writes into c.
+func (c *Config) settings() []setting {
+	rows := []setting{
+		text(&c.Listen, "listen", "127.0.0.1:8080",
+			`Where customers' requests are taken, host:port; an empty host is every interface, port 0 a free one. Defaults to "127.0.0.1:8080".`),
+		text(&c.MetricsListen, "metrics_listen", "127.0.0.1:9090",
+			`Where /readyz and /metrics are served, host:port on a loopback interface; "" is nowhere. Defaults to "127.0.0.1:9090".`),
+		text(&c.Data, "data", "data",
+			`Folder of everything that this node keeps; locked while it runs. Defaults to "data".`),
+		yesNo(&c.Demo, "demo",
+			"Sandbox payments, demo events and tokens for everybody: for trying things out, on a loopback interface. Defaults to false."),
+		yesNo(&c.DemoPublic, "demo_public",
+			"Lets a demo listen on other interfaces than loopback, for everybody to play with. Defaults to false."),
+
+		text(&c.Ledger.Kind, "ledger.kind", "sqlite", `Which database keeps everything: "sqlite" (files in data) or "postgres". Defaults to "sqlite".`, "sqlite", "postgres"),
+		secret(&c.Ledger.URL, maskURL, "ledger.url",
+			`Where PostgreSQL is, postgres://user:password@host:port/database; may lead through PgBouncer, then with default_query_exec_mode=exec. Only with kind "postgres". Defaults to "".`),
+		secret(&c.Ledger.DirectURL, maskURL, "ledger.direct_url",
+			`The same past PgBouncer, for migrations; "" is ledger.url. Defaults to "".`),
+
+		secret(&c.MasterKey, maskAll, "master_key",
+			`Opens the keys in the database, onsale-master-1: and 64 hex digits; best given as ONSALE_MASTER_KEY. "" is master_key_file. Defaults to "".`),
+		text(&c.MasterKeyFile, "master_key_file", "",
+			`File with the master key, readable by this program's user alone; "" is a file in data, made where missing (not with PostgreSQL: every node needs the same). Defaults to "".`),
+		{key: "issuers", node: c.readIssuers, get: func() any { return c.Issuers }, set: onlyEmpty,
+			doc: `Whose tokens say who a customer is; only in a file. Each has name (iss), audience (aud), algorithm (EdDSA, ES256 or RS256: the only one), one of jwks_url, jwks_file, pem_file, and may have typ ("JWT") and leeway ("0s", at most 5m). Defaults to none.`},
+		yesNo(&c.Throwaway, "throwaway_issuer",
+			"Also takes tokens that `onsale token` makes for anybody; always so with demo. Defaults to false."),
+
+		text(&c.Payment.Provider, "payment.provider", "", `Who moves the money: "sandbox" (only with demo) or "none" (only free events can be sold). "" is sandbox with demo, else none. Defaults to "".`, "", "sandbox", "none"),
+		text(&c.Payment.Mode, "payment.mode", "authorize",
+			`"authorize" reserves money and takes it once the tickets are made, where the provider can; "charge" takes it at once. Defaults to "authorize".`, "authorize", "charge"),
+		length(&c.Payment.AttemptTimeout, time.Second, 4*time.Minute, "payment.attempt_timeout", "30s",
+			`How long one booking talks with the provider, 1s–4m; afterwards it goes on in the background. Defaults to "30s".`),
+		length(&c.Payment.RecoverAfter, time.Second, time.Hour, "payment.recover_after", "10s",
+			`How long a pending order is left alone before the provider is asked about it, 1s–1h. Defaults to "10s".`),
+		text(&c.Payment.Sandbox.Listen, "payment.sandbox.listen", "127.0.0.1:0",
+			`Where the sandbox provider listens, host:port on a loopback interface; port 0 is a free one. Defaults to "127.0.0.1:0".`),
+		{key: "payment.sandbox.seed", fallback: "1", get: func() any { return c.Payment.Sandbox.Seed },
+			doc: "Which orders meet which fault; the same seed, the same faults. Defaults to 1.",
+			set: func(text string) (err error) {
+				if c.Payment.Sandbox.Seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+					return fmt.Errorf("must be a whole number from 0 on")
+				}
+				return nil
+			}},
+		{key: "payment.sandbox.faults", node: c.readFaults, get: func() any { return c.Payment.Sandbox.Faults }, set: c.setFaults,
+			doc: `How often each fault meets an order, share of orders 0–1 by name, "declined=0.1,lost_answer=0.02" or as keys in a file; "" is never. Defaults to "".`},
+
+		number(&c.Limits.LedgerQueueMax, 1024, 1_000_000, "limits.ledger_queue_max", 16_384,
+			"Commands that may wait for the ledger, 1024–1000000; more are told to come back. Defaults to 16384."),
+		number(&c.Limits.PaymentTalksMax, 1, 1_000_000, "limits.payment_talks_max", 4096,
+			"Bookings that may talk with the payment provider at once, 1–1000000; more are told to come back. Defaults to 4096."),
+		number(&c.Limits.SubscribersMax, 1, 10_000_000, "limits.subscribers_max", 20_000,
+			"Seat streams that this node serves at once, 1–10000000. Defaults to 20000."),
+
+		length(&c.Timeouts.Read, time.Second, 10*time.Minute, "timeouts.read", "15s", `How long a request may take to arrive, 1s–10m. Defaults to "15s".`),
+		length(&c.Timeouts.Idle, time.Second, time.Hour, "timeouts.idle", "1m", `How long an idle connection is kept, 1s–1h. Defaults to "1m".`),
+		text(&c.Log.Level, "log.level", "info", `What is logged at least: "debug", "info", "warn" or "error". Defaults to "info".`, "debug", "info", "warn", "error"),
+		text(&c.Log.Format, "log.format", "text", `"text" for people, "json" for machines. Defaults to "text".`, "text", "json"),
+		length(&c.ShutdownGrace, 0, 10*time.Minute, "shutdown_grace", "15s", `How long requests under way may go on when the program is told to stop, 0s–10m. Defaults to "15s".`),
+	}
+	return rows
+}
+
+// The kinds of rows.
+
+func text(into *string, key, fallback, doc string, choices ...string) setting {
+	return setting{key: key, doc: doc, fallback: fallback, get: func() any { return *into }, set: func(text string) error {
+		if len(choices) > 0 && !slices.Contains(choices, text) {
+			return fmt.Errorf("must be one of %q", choices)
+		}
+		if strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+			return fmt.Errorf("must not have control characters")
+		}
+		*into = text
+		return nil
+	}}
+}
+
+func secret(into *string, mask func(string) string, key, doc string) setting {
+	s := text(into, key, "", doc)
+	s.mask = mask
+	return s
+}
+
+func yesNo(into *bool, key, doc string) setting {
+	return setting{key: key, doc: doc, fallback: "false", get: func() any { return *into }, set: func(text string) error {
+		switch text {
+		case "true", "false":
+			*into = text == "true"
+			return nil
+		}
+		return fmt.Errorf("must be true or false")
+	}}
+}
+
+func number(into *int, least, most int, key string, fallback int, doc string) setting {
+	return setting{key: key, doc: doc, fallback: strconv.Itoa(fallback), get: func() any { return *into }, set: func(text string) error {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < least || n > most {
+			return fmt.Errorf("must be a whole number from %d to %d", least, most)
+		}
+		*into = n
+		return nil
+	}}
+}
+
+func length(into *time.Duration, least, most time.Duration, key, fallback, doc string) setting {
+	return setting{key: key, doc: doc, fallback: fallback, get: func() any { return *into }, set: func(text string) error {
+		d, err := time.ParseDuration(text)
+		if err != nil || d < least || d > most {
+			return fmt.Errorf("must be a length of time from %s to %s, such as 90s or 2m", short(least), short(most))
+		}
+		*into = d
+		return nil
+	}}
+}
+
+func onlyEmpty(text string) error {
+	if text != "" {
+		return fmt.Errorf("cannot be given here: write it into a file, --config FILE")
+	}
+	return nil
+}
+
+// setFaults reads "declined=0.1,lost_answer=0.02".
+func (c *Config) setFaults(text string) error {
+	c.Payment.Sandbox.Faults = nil
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		name, rate, _ := strings.Cut(part, "=")
+		if err := c.addFault(strings.TrimSpace(name), strings.TrimSpace(rate)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Config) addFault(name, text string) error {
+	rate, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(rate) || rate < 0 || rate > 1 {
+		return fmt.Errorf("the rate of %.40q must be a number from 0 to 1", name)
+	}
+	if slices.ContainsFunc(c.Payment.Sandbox.Faults, func(f FaultRate) bool { return f.Fault == name }) {
+		return fmt.Errorf("has %.40q twice", name)
+	}
+	c.Payment.Sandbox.Faults = append(c.Payment.Sandbox.Faults, FaultRate{Fault: name, Rate: rate})
+	return nil
+}
+
+// maskAll hides a secret, but not whether there is one.
+func maskAll(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "***"
+}
+
+// maskURL hides what is secret in a URL, and shows where it leads.
+func maskURL(text string) string {
+	u, err := url.Parse(text)
+	if text == "" || err != nil || u.Host == "" {
+		return maskAll(text)
+	}
+	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
+	user := ""
+	if u.User != nil {
+		user = u.User.Username() + ":***@"
+	}
+	query := ""
+	if u.RawQuery != "" {
+		query = "?***" // a password may be there, too
+	}
+	return strings.Replace(shown.String(), "://", "://"+user, 1) + query
+}
+
+// short is a duration without the zeros that String adds.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = s[:len(s)-2]
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = s[:len(s)-2]
+	}
+	return s
+}
