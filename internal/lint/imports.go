@@ -54,6 +54,7 @@ var table = map[string]place{
 	"venue":         {kind: domain, layer: 2},
 	"ledger":        {kind: domain, layer: 3},
 	"ledger/decide": {kind: domain, layer: 4},
+	"outbox":        {kind: domain, layer: 4},
 	"catalog":       {kind: domain, layer: 5},
 	"inventory":     {kind: domain, layer: 6},
 	"booking":       {kind: domain, layer: 7},
