@@ -79,7 +79,8 @@ var table = map[string]place{
 	"demo":  {kind: observer},
 	"sim":   {kind: observer},
 
-	"app": {kind: top},
+	"app":    {kind: top},
+	"config": {kind: top},
 
 	"control/controltest": {kind: testAid},
 	"keys/keystest":       {kind: testAid},
