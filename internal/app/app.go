@@ -187,9 +187,7 @@ func (a *App) openLedger(ctx context.Context) error {
 	var err error
 	switch a.Settings.Ledger {
 	case Postgres:
-		a.Store, err = postgres.Open(ctx, postgres.Options{
-			URL: a.Settings.PostgresURL, DirectURL: a.Settings.PostgresDirectURL, Shard: shardNumber, Logger: a.Log,
-		})
+		a.Store, err = a.openPostgres(ctx)
 	default:
 		a.Store, err = sqlite.Open(ctx, a.path(ShardFile), sqlite.Options{})
 	}
@@ -204,6 +202,19 @@ func (a *App) openLedger(ctx context.Context) error {
 	})
 	a.onClose(a.Batcher.Close)
 	return nil
+}
+
+func (a *App) openPostgres(ctx context.Context) (Store, error) {
+	l, err := postgres.Open(ctx, postgres.Options{
+		URL: a.Settings.PostgresURL, DirectURL: a.Settings.PostgresDirectURL, Shard: shardNumber, Logger: a.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := l.CheckDurability(ctx); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
 }
 
 func (a *App) openCatalog(context.Context) error {
@@ -225,6 +236,7 @@ type Settings struct {
 	Demo            bool          // sandbox, demo content, throw-away issuer
 	DemoSeats       int           // of the demo's arena. Defaults to DemoSeats
 	DemoHoldTTL     time.Duration // of the demo's event. Defaults to 10 min
+	Throwaway       bool          // also take tokens of the throw-away issuer; always so in a demo
 	Issuers         []identity.Issuer
 	Payment         PaymentSettings
 	QueueMax        int

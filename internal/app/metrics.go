@@ -87,7 +87,7 @@ var noticesDesc = prometheus.NewDesc("onsale_notices_total", "Notices published,
 func (noticeCollector) Describe(ch chan<- *prometheus.Desc) { ch <- noticesDesc }
 
 func (c noticeCollector) Collect(ch chan<- prometheus.Metric) {
-	for kind, n := range c.a.relay.Kinds() {
+	for kind, n := range c.a.relay.counts.Kinds() {
 		ch <- prometheus.MustNewConstMetric(noticesDesc, prometheus.CounterValue, float64(n), kind)
 	}
 }

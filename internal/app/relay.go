@@ -1,14 +1,23 @@
 package app
 
 import (
-	"context"
 	"log/slog"
+
+	"onsale/internal/outbox"
 )
 
-type relay struct{}
+// ordersRemembered is of how many orders it is remembered which of their notices were handled (A24).
+const ordersRemembered = 100_000
 
-func newRelay(Store, *slog.Logger) *relay { return &relay{} }
+// relay publishes what was committed. Until mails and webhooks go out, publishing is a line in the log and a count.
+type relay struct {
+	*outbox.Relay
+	counts *outbox.Count
+}
 
-func (*relay) Run(ctx context.Context) { <-ctx.Done() }
-func (*relay) Nudge()                  {}
-func (*relay) Kinds() map[string]int64 { return nil }
+func newRelay(store Store, log *slog.Logger) *relay {
+	r := &relay{counts: &outbox.Count{}}
+	r.Relay = outbox.NewRelay(store, []outbox.Handler{outbox.Dedup(outbox.Log(log), ordersRemembered), r.counts},
+		outbox.Options{Holder: holder(), Log: log})
+	return r
+}

@@ -23,6 +23,7 @@ import (
 	"onsale/internal/identity"
 	"onsale/internal/inventory"
 	"onsale/internal/keys"
+	"onsale/internal/ledger"
 	"onsale/internal/payment"
 	"onsale/internal/ticket"
 )
@@ -130,7 +131,7 @@ func (a *App) openServing(ctx context.Context, public net.Addr) error {
 	}
 	issuers := slices.Clone(s.Issuers)
 	var err error
-	if s.Demo {
+	if s.Demo || s.Throwaway {
 		if a.Throwaway, err = identity.LoadThrowaway(s.Data); err != nil {
 			return err
 		}
@@ -141,7 +142,7 @@ func (a *App) openServing(ctx context.Context, public net.Addr) error {
 	}
 	a.Booking = booking.New(booking.Options{
 		Shard: shard{a}, Webhooks: a.Store, Provider: a.Provider, IDs: ids(a.NewID), Number: shardNumber,
-		Authorize: s.Payment.Authorize, AttemptTimeout: s.Payment.AttemptTimeout, RecoverAfter: s.Payment.RecoverAfter, Logger: a.Log,
+		Authorize: s.Payment.Authorize, AttemptTimeout: s.Payment.AttemptTimeout, RecoverAfter: s.Payment.RecoverAfter, TalksMax: s.Payment.TalksMax, Logger: a.Log,
 		Alert: func(ctx context.Context, what string, order id.ID, err error) {
 			a.metrics.alerts.WithLabelValues("money").Inc()
 			a.Log.ErrorContext(ctx, "alert: "+what, "booking", order.Text(id.Order), "error", err)
@@ -193,7 +194,8 @@ func (a authenticator) Authenticate(ctx context.Context, token string) (id.ID, e
 // background starts what runs beside the requests.
 func (a *App) background(ctx context.Context, work *sync.WaitGroup) {
 	work.Go(func() { a.Inventory.Run(ctx) })
-	work.Go(func() { a.relay.Run(ctx) })
+	a.relay.Start()
+	work.Go(func() { <-ctx.Done(); a.relay.Stop() })
 	work.Go(func() {
 		a.Catalog.Run(ctx, healEvery, func(_ int, failed error) {
 			if failed != nil && ctx.Err() == nil {
@@ -237,7 +239,28 @@ func (a *App) prepare(ctx context.Context) error {
 	if _, err := a.Catalog.Restore(ctx); err != nil {
 		return err
 	}
+	if err := a.checkPrices(ctx); err != nil {
+		return err
+	}
 	return a.loadEvents(ctx)
+}
+
+// checkPrices refuses to sell for money without anybody to take it (E1).
+func (a *App) checkPrices(ctx context.Context) error {
+	if a.Provider.Name() != noProvider {
+		return nil
+	}
+	rows, err := a.Store.Events(ctx)
+	if err != nil {
+		return err
+	}
+	for _, e := range rows {
+		priced := slices.ContainsFunc(e.Tiers, func(t ledger.Tier) bool { return t.Face+t.Fee > 0 })
+		if priced && (e.State == ledger.OnSale || e.State == ledger.Paused) && e.SaleCloses > ledger.TimeOf(time.Now()) {
+			return fmt.Errorf("event %s has prices and there is no payment provider: set payment.provider, or close the event first", e.ID.Text(id.Event))
+		}
+	}
+	return nil
 }
 
 // loadEvents makes the boards of events on sale or opening soon, and lets go of those that are over.

@@ -228,3 +228,9 @@ func disk(err error) error {
 	}
 	return err
 }
+
+// ReadOnlyDSN is the data source name by which others may look at a file, also while its ledger runs.
+func ReadOnlyDSN(path string) string {
+	q := url.Values{"mode": {"ro"}, "_pragma": {"query_only(1)", "busy_timeout(10000)"}}
+	return (&url.URL{Scheme: "file", Opaque: url.PathEscape(path), RawQuery: q.Encode()}).String()
+}

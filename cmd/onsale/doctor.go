@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/alecthomas/kong"
+
+	"onsale/internal/app"
+)
+
+// DoctorCmd is `onsale doctor`: looks at everything that the configuration names, and says what to mend.
+type DoctorCmd struct {
+	configFlags
+	Demo bool `help:"As serve --demo would see it."`
+}
+
+// errIll is what the command ends with where something must be mended.
+var errIll = errors.New("doctor: something must be mended before selling")
+
+// Run prints the findings. It ends with an error where one must be mended; warnings do not count.
+func (c *DoctorCmd) Run(ctx context.Context, k *kong.Context) error {
+	flags := map[string]string{}
+	if c.Demo {
+		flags["demo"] = "true"
+	}
+	configured, err := c.load(flags)
+	if err != nil {
+		return err
+	}
+	s, err := settings(configured)
+	if err != nil {
+		return err
+	}
+	ill := false
+	for _, f := range app.Doctor(ctx, s) {
+		sign := "ok  "
+		switch {
+		case f.Warn:
+			sign = "look"
+		case !f.Well:
+			sign, ill = "MEND", true
+		}
+		fmt.Fprintf(k.Stdout, "%s  %-14s  %s\n", sign, f.What, f.Says)
+		if f.Mend != "" {
+			fmt.Fprintf(k.Stdout, "      %-14s  → %s\n", "", f.Mend)
+		}
+	}
+	if err := configured.CheckServe(); err != nil {
+		fmt.Fprintf(k.Stdout, "look  %-14s  %v\n", "configuration", err)
+	}
+	if ill {
+		return errIll
+	}
+	return nil
+}
+
+// MigrateCmd is `onsale migrate`.
+type MigrateCmd struct{ configFlags }
+
+// Run brings the databases up to date. serve does the same at its start.
+func (c *MigrateCmd) Run(ctx context.Context, k *kong.Context) error {
+	configured, err := c.load(nil)
+	if err != nil {
+		return err
+	}
+	s, err := settings(configured)
+	if err != nil {
+		return err
+	}
+	if err := app.Migrate(ctx, s); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(k.Stdout, "The databases are up to date.")
+	return err
+}
