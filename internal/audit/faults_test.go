@@ -233,6 +233,10 @@ var fine = []fault{
 	{name: "old notices pruned (A24)",
 		sql: `UPDATE #orders SET created_at = created_at - 700000000 WHERE order_id = {autho};
 		      DELETE FROM #idempotency_keys WHERE subject_id = {autho}; DELETE FROM #outbox WHERE order_id = {autho} AND sequence < 3`},
+	{name: "old notices being pruned",
+		sql: `UPDATE #orders SET created_at = created_at - 700000000, updated_at = updated_at - 700000000 WHERE order_id = {autho};
+		      UPDATE #outbox SET created_at = created_at - 700000000 WHERE order_id = {autho};
+		      DELETE FROM #idempotency_keys WHERE subject_id = {autho}; DELETE FROM #outbox WHERE order_id = {autho} AND sequence = 2`},
 }
 
 func faults() []fault {

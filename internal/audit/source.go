@@ -12,8 +12,9 @@ import (
 	"strings"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // registers "pgx"
-	_ "modernc.org/sqlite"             // registers "sqlite"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite" // registers "sqlite"
 
 	"onsale/internal/id"
 	"onsale/internal/ledger"
@@ -51,21 +52,27 @@ func OpenSQLite(path string) (*Source, error) {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
 	q := url.Values{"mode": {"ro"}, "_pragma": {"query_only(1)", "busy_timeout(10000)", "cache_size(-32768)", "temp_store(FILE)"}}
-	return open(sqliteDialect, "sqlite", (&url.URL{Scheme: "file", Opaque: url.PathEscape(path), RawQuery: q.Encode()}).String())
+	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: url.PathEscape(path), RawQuery: q.Encode()}).String())
+	if err != nil {
+		return nil, fmt.Errorf("audit: %w", err)
+	}
+	return newSource(sqliteDialect, db), nil
 }
 
 // OpenPostgres opens a shard's database by its URL.
 func OpenPostgres(rawURL string) (*Source, error) {
-	return open(postgresDialect, "pgx", rawURL)
-}
-
-func open(d dialect, driver, dsn string) (*Source, error) {
-	db, err := sql.Open(driver, dsn)
+	config, err := pgx.ParseConfig(rawURL)
 	if err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
+	// Nothing is prepared: cursors of one name have other columns the next time, and PgBouncer may stand between (D1).
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	return newSource(postgresDialect, stdlib.OpenDB(*config)), nil
+}
+
+func newSource(d dialect, db *sql.DB) *Source {
 	db.SetMaxOpenConns(2) // the snapshot, and the clock beside it
-	return &Source{dialect: d, db: db}, nil
+	return &Source{dialect: d, db: db}
 }
 
 // Close ends it.
