@@ -377,6 +377,8 @@ func (m *Model) recordVoided(c RecordPayment, o *Order, p *Payment) Result {
 		return m.asBefore(o, 0)
 	case p.State != PaymentAuthorized:
 		return refuse(fault.Conflict, "the payment is %s", p.State)
+	case o.State == OrderPaid && o.Payment == p.ID:
+		return refuse(fault.Conflict, "there are tickets for it: that is a refused capture (I6)")
 	case c.Refund != 0 && c.Refund != p.Refund:
 		return refuse(fault.Conflict, "no such refund")
 	}

@@ -120,6 +120,9 @@ func (w *Work) voided(o *Order, p *Payment, c ledger.RecordPayment) (ledger.Resu
 	default:
 		return ledger.Result{}, doesNotFollow(p)
 	}
+	if o.State == ledger.OrderPaid && o.Payment == p.ID {
+		return ledger.Result{}, fault.New(fault.Conflict, "there are tickets for it: that is a refused capture")
+	}
 	r, err := w.settled(o, p, c)
 	if err != nil {
 		return ledger.Result{}, err

@@ -45,6 +45,7 @@ var moneyScenarios = []scenario{
 			Order: o.ID, Provider: "sandbox", ID: "p", Currency: "EUR", State: ledger.PaymentAuthorized, Authorized: 10500,
 		}})
 		w.no(fault.Conflict, record(o, ledger.PaymentCaptured, 10501, 0))
+		w.no(fault.Conflict, record(o, ledger.PaymentVoided, 10500, 0)) // there are tickets for it
 		captured := record(o, ledger.PaymentCaptured, 10500, 0)
 		w.ok(captured, things(anOrder(o.ID), aDue(o.ID, "p"))...)
 		w.again(captured)
