@@ -9,6 +9,7 @@ package id
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -170,5 +171,11 @@ func (g *Generator) MustNext(shard int) ID {
 	return v
 }
 
-// Floor is the smallest number that can have been made at or after an instant.
-func Floor(t time.Time) ID { return ID(max(0, t.UnixMilli()-epoch) << millisShift) }
+// Floor is the smallest number that can have been made at or after an instant; the greatest ID past the last number.
+func Floor(t time.Time) ID {
+	millis := max(0, t.UnixMilli()-epoch)
+	if millis >= 1<<millisBits {
+		return math.MaxInt64
+	}
+	return ID(millis << millisShift)
+}
