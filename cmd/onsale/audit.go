@@ -11,13 +11,14 @@ import (
 
 	"onsale/internal/app"
 	"onsale/internal/audit"
+	"onsale/internal/config"
 	"onsale/internal/id"
 	"onsale/internal/payment/sandbox"
 )
 
 // AuditCmd is `onsale audit`. It only reads, also while a server runs.
 type AuditCmd struct {
-	dataFlags
+	configFlags
 	Event string `placeholder:"ID" help:"Only this event."`
 	JSON  bool   `help:"The whole report as JSON."`
 }
@@ -33,12 +34,16 @@ func (c *AuditCmd) Run(ctx context.Context, k *kong.Context) (err error) {
 			return err
 		}
 	}
-	source, err := c.source()
+	configured, err := c.load(nil)
+	if err != nil {
+		return err
+	}
+	source, err := auditSource(configured)
 	if err != nil {
 		return err
 	}
 	defer source.Close()
-	books, err := sandbox.ReadBooks(filepath.Join(c.Data, app.SandboxFile))
+	books, err := sandbox.ReadBooks(filepath.Join(configured.Data, app.SandboxFile))
 	switch {
 	case err == nil:
 		defer books.Close()
@@ -63,9 +68,10 @@ func (c *AuditCmd) Run(ctx context.Context, k *kong.Context) (err error) {
 	return err
 }
 
-func (c *AuditCmd) source() (*audit.Source, error) {
-	if app.LedgerKind(c.Ledger) == app.Postgres {
-		return audit.OpenPostgres(c.Postgres)
+// auditSource opens the shard for reading only.
+func auditSource(c config.Config) (*audit.Source, error) {
+	if app.LedgerKind(c.Ledger.Kind) == app.Postgres {
+		return audit.OpenPostgres(c.Ledger.URL)
 	}
 	return audit.OpenSQLite(filepath.Join(c.Data, app.ShardFile))
 }

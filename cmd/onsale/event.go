@@ -23,18 +23,20 @@ type EventCmd struct {
 	Resume eventVerb   `cmd:"" help:"Go on after a pause."`
 	Close  eventVerb   `cmd:"" help:"End the sale for good."`
 	Cancel eventVerb   `cmd:"" help:"Cancel the event: nothing new is sold."`
+
+	Restart eventVerb `cmd:"" help:"Sell again after an invariant was found broken and somebody has looked (see onsale audit)."`
 }
 
 type eventImport struct {
 	File string `arg:"" type:"existingfile" help:"The event file; see docs/EVENT_FILE.md."`
-	dataFlags
+	configFlags
 }
 
-type eventList struct{ dataFlags }
+type eventList struct{ configFlags }
 
 type eventVerb struct {
 	Event string `arg:"" help:"The event's id, as onsale event list shows it."`
-	dataFlags
+	configFlags
 }
 
 // Run imports the file with the plan that it names.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -10,49 +11,121 @@ import (
 	"github.com/alecthomas/kong"
 
 	"onsale/internal/app"
+	"onsale/internal/config"
 )
 
-// dataFlags say where a data folder is and what keeps its ledger.
-type dataFlags struct {
-	Data     string `default:"data" type:"path" help:"The data folder."`
-	Ledger   string `default:"sqlite" enum:"sqlite,postgres" help:"What keeps the ledger: sqlite or postgres."`
-	Postgres string `env:"ONSALE_POSTGRES_URL" placeholder:"URL" help:"Where PostgreSQL is, with --ledger postgres."`
+// configFlags are what every command takes that works on a data folder or its databases.
+type configFlags struct {
+	Config   string            `type:"existingfile" placeholder:"FILE" help:"A configuration file (YAML); onsale config prints one."`
+	Data     string            `type:"path" placeholder:"DIR" help:"The data folder."`
+	Ledger   string            `placeholder:"KIND" help:"What keeps the ledger: sqlite or postgres."`
+	Postgres string            `placeholder:"URL" help:"Where PostgreSQL is, with --ledger postgres."`
+	Set      map[string]string `placeholder:"KEY=VALUE" help:"Any other setting, as --set log.level=debug."`
 }
 
-func (f dataFlags) settings() app.Settings {
-	return app.Settings{Data: f.Data, Ledger: app.LedgerKind(f.Ledger), PostgresURL: f.Postgres, Version: versionText(), Logger: slog.Default()}
+// load reads the configuration: defaults, file, environment, flags.
+func (f configFlags) load(more map[string]string) (config.Config, error) {
+	flags := map[string]string{}
+	for key, value := range map[string]string{"data": f.Data, "ledger.kind": f.Ledger, "ledger.url": f.Postgres} {
+		if value != "" {
+			flags[key] = value
+		}
+	}
+	for _, given := range []map[string]string{f.Set, more} {
+		for key, value := range given {
+			flags[key] = value
+		}
+	}
+	return config.Load(config.Sources{File: f.Config, Env: os.Environ(), Flags: flags})
 }
 
-// call gives one command to the data folder.
-func (f dataFlags) call(ctx context.Context, method, path string, in, out any) (err error) {
-	client, err := app.Dial(ctx, f.settings())
+// settings are what a configuration means to the app.
+func settings(c config.Config) (app.Settings, error) {
+	issuers, err := c.IdentityIssuers(time.Now)
+	if err != nil {
+		return app.Settings{}, err
+	}
+	return app.Settings{
+		Data: c.Data, Ledger: app.LedgerKind(c.Ledger.Kind), PostgresURL: c.Ledger.URL, PostgresDirectURL: c.Ledger.DirectURL,
+		MasterKey: c.MasterKey, MasterKeyFile: c.MasterKeyFile, Listen: c.Listen, InternalListen: c.MetricsListen,
+		Demo: c.Demo, Throwaway: c.Throwaway, Issuers: issuers,
+		Payment: app.PaymentSettings{
+			Provider: c.Payment.Provider, Authorize: c.Payment.Mode == "authorize", AttemptTimeout: c.Payment.AttemptTimeout,
+			RecoverAfter: c.Payment.RecoverAfter, TalksMax: c.Limits.PaymentTalksMax, Plan: c.FaultPlan(), SandboxListen: c.Payment.Sandbox.Listen,
+		},
+		QueueMax: c.Limits.LedgerQueueMax, SubscribersMax: c.Limits.SubscribersMax, ShutdownGrace: c.ShutdownGrace,
+		ReadTimeout: c.Timeouts.Read, IdleTimeout: c.Timeouts.Idle, Version: versionText(), Logger: logger(c.Log),
+	}, nil
+}
+
+// logger is how the program logs: to standard error, as text for people or JSON for machines.
+func logger(l config.Log) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(l.Level)) // the configuration has checked it
+	o := &slog.HandlerOptions{Level: level}
+	if l.Format == "json" {
+		return slog.New(slog.NewJSONHandler(stderr, o))
+	}
+	return slog.New(slog.NewTextHandler(stderr, o))
+}
+
+// call gives one command to the data folder: to the server that runs on it, else by opening it.
+func (f configFlags) call(ctx context.Context, method, path string, in, out any) (err error) {
+	c, err := f.load(nil)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if e := client.Close(); err == nil {
-			err = e
-		}
-	}()
+	s, err := settings(c)
+	if err != nil {
+		return err
+	}
+	client, err := app.Dial(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, client.Close()) }()
 	return client.Call(ctx, method, path, in, out)
 }
 
 // ServeCmd is `onsale serve`.
 type ServeCmd struct {
-	dataFlags
-	Demo           bool          `help:"With demo events, a sandbox instead of a payment provider, and tokens for everybody."`
-	DemoSeats      int           `default:"50000" help:"Seats of the demo's arena."`
-	DemoHoldTTL    time.Duration `default:"10m" help:"How long a hold lasts at the demo's event."`
-	Listen         string        `default:"127.0.0.1:8080" help:"Where to serve."`
-	InternalListen string        `default:"127.0.0.1:9090" help:"Where /readyz and /metrics are, for who runs the program; empty for nowhere."`
+	configFlags
+	Listen        string        `placeholder:"ADDR" help:"Where customers are served, host:port."`
+	MetricsListen *string       `placeholder:"ADDR" help:"Where /readyz and /metrics are, on loopback; empty for nowhere."`
+	Demo          bool          `help:"Demo events, a sandbox instead of a payment provider, tokens for everybody."`
+	DemoPublic    bool          `help:"Let a demo listen on other interfaces than loopback."`
+	DemoSeats     int           `default:"50000" help:"Seats of the demo's arena."`
+	DemoHoldTTL   time.Duration `default:"10m" name:"demo-hold-ttl" help:"How long a hold lasts at the demo's event."`
 }
 
 // Run serves until it is told to stop.
-func (c *ServeCmd) Run(ctx context.Context, k *kong.Context) error {
-	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)))
-	s := c.settings()
-	s.Demo, s.DemoSeats, s.DemoHoldTTL, s.Listen, s.InternalListen = c.Demo, c.DemoSeats, c.DemoHoldTTL, c.Listen, c.InternalListen
-	s.Payment.Provider = "sandbox"
+func (c *ServeCmd) Run(ctx context.Context, k *kong.Context) (err error) {
+	flags := map[string]string{}
+	if c.Listen != "" {
+		flags["listen"] = c.Listen
+	}
+	if c.MetricsListen != nil {
+		flags["metrics_listen"] = *c.MetricsListen
+	}
+	if c.Demo {
+		flags["demo"] = "true"
+	}
+	if c.DemoPublic {
+		flags["demo_public"] = "true"
+	}
+	configured, err := c.load(flags)
+	if err != nil {
+		return err
+	}
+	if err := configured.CheckServe(); err != nil {
+		return err
+	}
+	s, err := settings(configured)
+	if err != nil {
+		return err
+	}
+	slog.SetDefault(s.Logger)
+	s.DemoSeats, s.DemoHoldTTL = c.DemoSeats, c.DemoHoldTTL
 	s.Started = func(at app.Addresses) {
 		fmt.Fprintf(k.Stdout, "Onsale %s is at http://%s\n", s.Version, at.Public)
 	}
@@ -60,11 +133,10 @@ func (c *ServeCmd) Run(ctx context.Context, k *kong.Context) error {
 	if err != nil {
 		return err
 	}
-	err = a.Serve(ctx)
-	stop, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	if e := a.Close(stop); err == nil {
-		err = e
-	}
-	return err
+	defer func() {
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+		defer cancel()
+		err = errors.Join(err, a.Close(stop))
+	}()
+	return a.Serve(ctx)
 }

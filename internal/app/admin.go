@@ -18,6 +18,7 @@ import (
 	"onsale/internal/catalog/eventfile"
 	"onsale/internal/fault"
 	"onsale/internal/id"
+	"onsale/internal/ledger"
 	"onsale/internal/venue"
 )
 
@@ -186,6 +187,16 @@ func (a *App) adminVerb(ctx context.Context, event, verb string) (AdminEvent, er
 	if err != nil {
 		return AdminEvent{}, fault.New(fault.EventUnknown, "%q is not an event's id; see onsale event list", event)
 	}
+	if verb == verbRestart {
+		if err := a.restart(ctx, number); err != nil {
+			return AdminEvent{}, err
+		}
+		e, err := a.Catalog.Event(ctx, number)
+		if err != nil {
+			return AdminEvent{}, err
+		}
+		return a.adminEvent(ctx, e)
+	}
 	e, err := a.Catalog.Change(ctx, number, catalog.Verb(verb))
 	if err != nil {
 		return AdminEvent{}, err
@@ -195,6 +206,33 @@ func (a *App) adminVerb(ctx context.Context, event, verb string) (AdminEvent, er
 		return shown, err
 	}
 	return shown, a.loadIfServing(ctx)
+}
+
+// verbRestart lets an event sell again that was stopped because an invariant was found broken: somebody has looked.
+const verbRestart = "restart"
+
+func (a *App) restart(ctx context.Context, event id.ID) error {
+	e, err := a.Catalog.Event(ctx, event)
+	if err != nil {
+		return err
+	}
+	plan, err := a.Catalog.Plan(ctx, e.PlanHash)
+	if err != nil {
+		return err
+	}
+	row, err := e.LedgerEvent(plan)
+	if err != nil {
+		return err
+	}
+	was, err := a.Store.Event(ctx, event)
+	if err != nil {
+		return err
+	}
+	if was.State != ledger.Stopped {
+		return fault.New(fault.Conflict, "the event is not stopped; it is %s", was.State)
+	}
+	_, err = a.Batcher.Do(ctx, ledger.SetEvent{Event: row, Looked: true})
+	return err
 }
 
 // socketPath is short enough for the kernel (108 bytes) even where the data folder is deep.

@@ -18,6 +18,7 @@ import (
 
 	"onsale/internal/booking"
 	"onsale/internal/catalog"
+	"onsale/internal/control"
 	"onsale/internal/httpapi"
 	"onsale/internal/id"
 	"onsale/internal/identity"
@@ -63,7 +64,7 @@ func (a *App) Serve(ctx context.Context) error {
 	if internal != nil {
 		servers, listeners = append(servers, a.server(a.internal())), append(listeners, internal)
 	}
-	failed := make(chan error, len(servers))
+	failed := make(chan error, len(servers)+1)
 	for i, server := range servers {
 		go func() {
 			if err := server.Serve(listeners[i]); !errors.Is(err, http.ErrServerClosed) {
@@ -73,7 +74,12 @@ func (a *App) Serve(ctx context.Context) error {
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var work sync.WaitGroup
-	a.background(background, &work)
+	a.background(background, &work, func(err error) {
+		select {
+		case failed <- err:
+		default: // it stops already
+		}
+	})
 	defer func() { stop(); work.Wait() }()
 
 	if err := a.prepare(ctx); err != nil {
@@ -191,8 +197,8 @@ func (a authenticator) Authenticate(ctx context.Context, token string) (id.ID, e
 	return c.ID, err
 }
 
-// background starts what runs beside the requests.
-func (a *App) background(ctx context.Context, work *sync.WaitGroup) {
+// background starts what runs beside the requests. lost is told that this process must stop.
+func (a *App) background(ctx context.Context, work *sync.WaitGroup, lost func(error)) {
 	work.Go(func() { a.Inventory.Run(ctx) })
 	a.relay.Start()
 	work.Go(func() { <-ctx.Done(); a.relay.Stop() })
@@ -208,7 +214,13 @@ func (a *App) background(ctx context.Context, work *sync.WaitGroup) {
 		_, err := a.Booking.Recover(ctx)
 		return err
 	})
-	a.every(ctx, work, nodeTTL/4, "renewing the node number", func(ctx context.Context) error { return a.node.Renew(ctx, nodeTTL) })
+	a.every(ctx, work, nodeTTL/4, "renewing the node number", func(ctx context.Context) error {
+		err := a.node.Renew(ctx, nodeTTL)
+		if errors.Is(err, control.ErrNodeLost) { // ids made from now on could be another's
+			lost(err)
+		}
+		return err
+	})
 }
 
 // every repeats a job until ctx ends.

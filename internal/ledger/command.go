@@ -28,10 +28,14 @@ type KeyField struct {
 // SetEvent makes or changes the shard's row of an event. A Layout makes the seats: it must be there the first time, and
 // must name the same plan later (it is then ignored).
 //
+// An event that is Stopped stays so, whatever state the row has, until a command says that somebody has Looked; that one
+// takes effect with the same version too.
+//
 // Faults: conflict (a smaller version, or another plan); invalid. The same version again is a repeat and changes nothing.
 type SetEvent struct {
 	Event  Event
 	Layout *Layout
+	Looked bool
 }
 
 // HoldSeats claims seats for a customer, all or none (I3). Each must be available, or held by a hold whose time is up

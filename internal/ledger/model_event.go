@@ -13,7 +13,7 @@ func (m *Model) setEvent(c SetEvent) Result {
 	switch {
 	case old != nil && c.Event.Version < old.Version:
 		return refuse(fault.Conflict, "version %d is older than %d", c.Event.Version, old.Version)
-	case old != nil && c.Event.Version == old.Version:
+	case old != nil && c.Event.Version == old.Version && !(c.Looked && old.State == Stopped):
 		return Result{Repeat: true}
 	case old != nil && c.Event.PlanHash != old.PlanHash:
 		return refuse(fault.Conflict, "another plan")
@@ -24,7 +24,11 @@ func (m *Model) setEvent(c SetEvent) Result {
 		return refuseField(fault.Invalid, field)
 	}
 	if old != nil {
+		stopped := old.State == Stopped && !c.Looked
 		old.Event = cloneEvent(c.Event)
+		if stopped {
+			old.State = Stopped
+		}
 		return Result{}
 	}
 	l := c.Layout

@@ -82,6 +82,8 @@ var table = map[string]place{
 	"app":    {kind: top},
 	"config": {kind: top},
 
+	"httpapi/gen": {kind: top}, // a program of its own, for go generate
+
 	"control/controltest": {kind: testAid},
 	"keys/keystest":       {kind: testAid},
 	"ledger/ledgertest":   {kind: testAid},

@@ -33,7 +33,7 @@ func (w *Work) setEvent(c ledger.SetEvent) (ledger.Result, error) {
 	switch {
 	case c.Event.Version < e.Version:
 		return ledger.Result{}, fault.New(fault.Conflict, "version %d is in force", e.Version)
-	case c.Event.Version == e.Version:
+	case c.Event.Version == e.Version && !(c.Looked && e.State == ledger.Stopped):
 		return ledger.Result{Repeat: true}, nil
 	case c.Event.PlanHash != e.PlanHash:
 		return ledger.Result{}, fault.New(fault.Conflict, "an event keeps its seating plan")
@@ -44,8 +44,12 @@ func (w *Work) setEvent(c ledger.SetEvent) (ledger.Result, error) {
 	if err := w.recount(e, &c.Event); err != nil {
 		return ledger.Result{}, err
 	}
+	stopped := e.State == ledger.Stopped && !c.Looked
 	w.eventSet(e)
 	*e.Event = c.Event
+	if stopped {
+		e.State = ledger.Stopped
+	}
 	return ledger.Result{}, nil
 }
 
