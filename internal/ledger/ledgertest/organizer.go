@@ -206,7 +206,7 @@ var organizerScenarios = []scenario{
 	{"seats without a price may be blocked", func(w *world) {
 		w.ok(ledger.Block{Event: mainEvent, Seats: []int32{seatUnpriced}}, "seat 12")
 	}},
-	{"A6: Stop ends all selling", func(w *world) {
+	{"A6: Stop ends all selling, until somebody has looked", func(w *world) {
 		h := w.held(alice, 0)
 		w.no(fault.EventUnknown, ledger.Stop{Event: 999})
 		w.ok(ledger.Stop{Event: mainEvent}, "event")
@@ -218,7 +218,13 @@ var organizerScenarios = []scenario{
 		elsewhere.Event = otherEvent
 		w.given(elsewhere)
 		w.given(ledger.Release{Hold: h.ID, Customer: alice})
-		w.set(func(e *ledger.Event) { e.State = ledger.OnSale }) // somebody has looked
+		row := hallEvent(mainEvent) // a change, or the catalog sending it again
+		row.Version = 2
+		w.given(ledger.SetEvent{Event: row})
+		w.no(fault.NotOnSale, w.holdSeats(bob, 1))
+		w.again(ledger.SetEvent{Event: row})
+		w.ok(ledger.SetEvent{Event: row, Looked: true}, "event")
+		w.again(ledger.SetEvent{Event: row, Looked: true})
 		w.given(w.holdSeats(bob, 1))
 	}},
 }

@@ -291,9 +291,10 @@ func (w *world) setOf(event id.ID, change func(e *ledger.Event)) ledger.Event {
 	if err != nil {
 		w.Fatal(err)
 	}
+	looked := e.State == ledger.Stopped
 	e.Version++
 	change(&e)
-	w.given(ledger.SetEvent{Event: e})
+	w.given(ledger.SetEvent{Event: e, Looked: looked})
 	return e
 }
 
