@@ -22,6 +22,7 @@ type cli struct {
 	Plan    PlanCmd    `cmd:"" help:"Seating plans: check, import, generate, export."`
 	Event   EventCmd   `cmd:"" help:"Events: import, list, open, pause, resume, close, cancel."`
 	Audit   AuditCmd   `cmd:"" help:"Recompute the promises from what is stored; exit 1 where one is broken."`
+	Bench   BenchCmd   `cmd:"" help:"Measure: holds, sale; beside reference designs."`
 	Config  ConfigCmd  `cmd:"" help:"Print the configuration in force."`
 	Token   TokenCmd   `cmd:"" help:"Make a token of the throw-away issuer of a demo's data folder."`
 	Doctor  DoctorCmd  `cmd:"" help:"Look at everything that the configuration names, and say what to mend."`
