@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -352,14 +351,13 @@ func (a *App) derived(key keys.Key, use string) []byte {
 	return m.Sum(nil)
 }
 
-// webhookURL is where the sandbox sends its notices: to this server, over loopback.
+// webhookURL is where the sandbox sends its notices: to this server, over loopback where it listens there.
 func webhookURL(public net.Addr, provider string) string {
-	_, port, _ := net.SplitHostPort(public.String())
-	host := "127.0.0.1"
-	if strings.HasPrefix(public.String(), "[::1]") {
-		host = "[::1]"
+	host, port, err := net.SplitHostPort(public.String())
+	if ip := net.ParseIP(host); err != nil || ip == nil || ip.IsUnspecified() {
+		host = "127.0.0.1"
 	}
-	return "http://" + host + ":" + port + "/v1/payments/" + provider + "/webhook"
+	return "http://" + net.JoinHostPort(host, port) + "/v1/payments/" + provider + "/webhook"
 }
 
 func (a *App) sandboxSecrets() (apiKey string, webhook [][]byte) {
