@@ -14,6 +14,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"onsale/internal/fault"
@@ -49,7 +50,8 @@ type Options struct {
 	// AttemptTimeout bounds one booking's talk with the provider. It must be less than the payment window. Defaults to
 	// 30 s, at most payment.AttemptTimeoutMax.
 	AttemptTimeout time.Duration
-	// RecoverAfter is how long a PENDING order is left alone before recovery asks the provider. Defaults to 10 s.
+	// RecoverAfter is how long a PENDING order is left alone before recovery asks the provider. One that the provider has
+	// not heard of by AttemptTimeout later is given up. Defaults to 10 s.
 	RecoverAfter time.Duration
 	// DeadAfter is how long a payment for an unknown order waits before it is given back. Defaults to 1 h.
 	DeadAfter time.Duration
@@ -66,9 +68,14 @@ type Service struct {
 	talks chan struct{}
 
 	mu      sync.Mutex
-	talking map[id.ID]int         // orders that a request of this process talks about with the provider right now
-	later   map[string]*lastRetry // work that failed, by what it is, and when to try again
+	talking map[id.ID]int // orders that a request of this process talks about with the provider right now
+
+	retries retries
+	pruned  atomic.Int64 // when webhooks were pruned last, by the ledger's clock
 }
+
+// settleTime is what an attempt has, after its talk with the provider, to write down what came of it.
+const settleTime = 10 * time.Second
 
 // New makes a service.
 func New(o Options) *Service {
@@ -82,7 +89,7 @@ func New(o Options) *Service {
 			o.Logger.ErrorContext(ctx, "alert: "+what, "order", order.Text(id.Order), "error", err)
 		}
 	}
-	return &Service{o: o, talks: make(chan struct{}, o.TalksMax), talking: map[id.ID]int{}, later: map[string]*lastRetry{}}
+	return &Service{o: o, talks: make(chan struct{}, o.TalksMax), talking: map[id.ID]int{}, retries: retries{after: map[string]*retry{}}}
 }
 
 // A Request is a customer's wish to pay for a hold.
@@ -100,7 +107,7 @@ type Request struct {
 // order is. Once the order is begun it goes on even when ctx ends.
 //
 // Faults: those of ledger.BeginPayment; invalid; busy; payment_unavailable (the provider does not answer: the order stays
-// PENDING and the same request with the same key goes on); outcome_unknown.
+// PENDING and the same request with the same key goes on); outcome_unknown (the same).
 func (s *Service) Book(ctx context.Context, r Request) (ledger.Order, error) {
 	select {
 	case s.talks <- struct{}{}:
@@ -108,33 +115,58 @@ func (s *Service) Book(ctx context.Context, r Request) (ledger.Order, error) {
 	default:
 		return ledger.Order{}, &fault.Error{Code: fault.Busy, RetryAfter: time.Second}
 	}
+	if err := s.checkToken(ctx, r); err != nil {
+		return ledger.Order{}, err
+	}
+	o, places, err := s.begin(ctx, r)
+	if err != nil || o.State != ledger.OrderPending {
+		return o, err
+	}
+	// From here on the customer may hang up: the attempt still comes to its end.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.AttemptTimeout+settleTime)
+	defer cancel()
+	defer s.talk(o.ID)()
+	after, err := s.attempt(ctx, o, r.Token, places)
+	if err != nil && ctx.Err() != nil && fault.CodeOf(err) == fault.Internal {
+		err = &fault.Error{Code: fault.OutcomeUnknown, Order: o.ID, Cause: err}
+	}
+	return after, err
+}
+
+// checkToken refuses a token that cannot be sent, before anything is begun: a refusal has no effect (A12).
+func (s *Service) checkToken(ctx context.Context, r Request) error {
+	if r.Token != "" && len(r.Token) <= payment.TokenBytesMax {
+		return nil
+	}
+	h, err := s.o.Shard.Ledger().Hold(ctx, r.Hold)
+	if err != nil || h.Total() == 0 {
+		return nil // BeginPayment says what is wrong with the hold, if anything is
+	}
+	return &fault.Error{Code: fault.Invalid, Field: "payment_token", Detail: "a payment token is needed"}
+}
+
+// begin makes the order, or finds the one that the key made before, and says how many tickets it gives.
+func (s *Service) begin(ctx context.Context, r Request) (o ledger.Order, places int, err error) {
 	order, err := s.o.IDs.Next(s.o.Number)
 	if err != nil {
-		return ledger.Order{}, err
+		return o, 0, err
 	}
 	begun, err := s.do(ctx, ledger.BeginPayment{
 		Order: order, Hold: r.Hold, Customer: r.Customer, Key: r.Key, Provider: s.o.Provider.Name(),
 		AllowOther: r.AllowOther, Documents: r.Documents,
 	})
+	if f := fault.Of(err); f != nil && f.Code == fault.PaymentInProgress && f.Order == order {
+		// It is our own: the commit's outcome was unknown, and without a key the second try met the first.
+		o, err = s.o.Shard.Ledger().Order(ctx, order)
+		return o, 0, err
+	}
 	if err != nil {
-		return ledger.Order{}, err
+		return o, 0, err
 	}
-	o := *begun.Order
-	if o.State != ledger.OrderPending {
-		return o, nil
-	}
-	// From here on the customer may hang up: the attempt still comes to its end.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.AttemptTimeout)
-	defer cancel()
-	defer s.talk(o.ID)()
-	if o.Amount == 0 {
-		return s.confirm(ctx, o, ledger.Confirm{Currency: o.Currency, Captured: true}, 0)
-	}
-	places := 0
 	if begun.Hold != nil {
 		places = len(begun.Hold.Lines)
 	}
-	return s.attempt(ctx, o, r.Token, places)
+	return *begun.Order, places, nil
 }
 
 // talk marks an order as being talked about, until the returned function is called.
@@ -153,30 +185,41 @@ func (s *Service) talk(order id.ID) func() {
 
 // attempt asks the provider for an order's money and settles what it says.
 func (s *Service) attempt(ctx context.Context, o ledger.Order, token string, places int) (ledger.Order, error) {
+	if o.Amount == 0 {
+		return s.confirmFree(ctx, o, places)
+	}
+	if s.foreign(o.Provider) {
+		return ledger.Order{}, s.unavailable(o, errForeign)
+	}
 	a := payment.Attempt{
 		OrderID: o.ID.Text(id.Order), AmountMinor: o.Amount, Currency: o.Currency, Token: token,
 		CustomerRef: o.Customer.Text(id.Customer), AuthorizeOnly: s.authorizes(),
 	}
-	if err := a.Validate(); err != nil {
-		// Nothing was sent and nothing ever will be: the order ends, the hold goes on.
-		if _, err := s.fail(ctx, o, true, "invalid_request"); err != nil {
-			return ledger.Order{}, err
-		}
-		return ledger.Order{}, &fault.Error{Code: fault.Invalid, Field: "payment_token", Detail: "the payment cannot be made as asked", Cause: err}
-	}
-	p, err := s.o.Provider.Charge(ctx, a)
+	charge, cancel := context.WithTimeout(ctx, s.o.AttemptTimeout)
+	p, err := s.o.Provider.Charge(charge, a)
+	cancel()
 	if err == nil {
 		return s.settle(ctx, o, p, places)
 	}
-	s.o.Logger.WarnContext(ctx, "the provider gave no answer", "order", a.OrderID, "error", err)
-	if errors.Is(err, payment.ErrUnknown) {
-		// The answer was lost, not the payment: ask what became of it.
-		if o, settled, err := s.ask(ctx, o); settled || err != nil {
-			return o, err
-		}
+	s.o.Logger.WarnContext(ctx, "the provider did not take an attempt", "order", a.OrderID, "error", err)
+	// The answer was lost, or is about an earlier attempt with other content: ask what has become of the order.
+	if now, settled, err := s.ask(ctx, o); settled || err != nil {
+		return now, err
 	}
-	return ledger.Order{}, &fault.Error{Code: fault.PaymentUnavailable, RetryAfter: 2 * time.Second, Order: o.ID, Cause: err}
+	if errors.Is(err, payment.ErrConflict) || errors.Is(err, payment.ErrInvalid) {
+		// It can never be made as it is, so the order must not wait for it; the hold goes on.
+		s.o.Alert(ctx, "the provider cannot take a payment as it is asked", o.ID, err)
+		return s.cancel(ctx, o, "invalid_request")
+	}
+	return ledger.Order{}, s.unavailable(o, err)
 }
+
+func (s *Service) unavailable(o ledger.Order, cause error) error {
+	return &fault.Error{Code: fault.PaymentUnavailable, RetryAfter: 2 * time.Second, Order: o.ID, Cause: cause}
+}
+
+// foreign says whether money is at another provider than the one in use, who would know nothing of it.
+func (s *Service) foreign(provider string) bool { return provider != s.o.Provider.Name() }
 
 func (s *Service) authorizes() bool {
 	_, can := s.o.Provider.(payment.Authorizer)

@@ -2,6 +2,8 @@ package booking
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"time"
 
@@ -11,22 +13,24 @@ import (
 	"onsale/internal/payment"
 )
 
-// Bounds of one round of recovery.
+// Bounds of one round of recovery. Work that failed and waits does not count: it must not keep other work from its turn.
 const (
-	recoverMax   = 256
-	deadMax      = 64
-	pruneMax     = 1000
-	retryFirst   = time.Second
-	retryMost    = time.Minute
-	retriesKept  = 10_000
-	retryFarFrom = 2
+	recoverMax = 256
+	deadMax    = 64
+	pruneMax   = 1000
+	pruneEvery = time.Minute
+	// awayMax is how many calls, one after the other, may go unanswered before the provider is held to be away, and the
+	// round ends.
+	awayMax = 8
 )
 
-// A lastRetry says when work that failed may be tried again.
-type lastRetry struct {
-	wait time.Duration
-	next ledger.Time
-}
+// The kinds of work, as alerts and logs name them.
+const (
+	doSettle   = "settle a pending order"
+	doCapture  = "capture a payment"
+	doGiveBack = "give a payment back"
+	doDead     = "give back the payment of an unknown order"
+)
 
 // Recovered counts what one round of recovery did.
 type Recovered struct {
@@ -46,33 +50,67 @@ func (s *Service) Recover(ctx context.Context) (Recovered, error) {
 	if err != nil {
 		return done, err
 	}
-	err = errors.Join(s.recoverOrders(ctx, now, &done), s.recoverPayments(ctx, now, &done), s.recoverDead(ctx, now, &done))
-	s.forget(now)
+	r := &round{Service: s, now: now, done: &done}
+	err = errors.Join(r.orders(ctx), r.payments(ctx), r.dead(ctx), r.prune(ctx))
+	s.retries.forget(now)
 	return done, err
 }
 
-func (s *Service) recoverOrders(ctx context.Context, now ledger.Time, done *Recovered) error {
-	orders, err := s.o.Shard.Ledger().PendingOrders(ctx, now-ledger.Time(s.o.RecoverAfter.Milliseconds()), recoverMax)
+// A round of recovery.
+type round struct {
+	*Service
+	now  ledger.Time
+	done *Recovered
+	away int // calls that went unanswered, one after the other
+}
+
+// over says that the round should end.
+func (r *round) over(ctx context.Context) bool { return ctx.Err() != nil || r.away >= awayMax }
+
+// try does one piece of work, unless it failed and must wait; done says that it was done.
+func (r *round) try(ctx context.Context, what, key string, order id.ID, work func(context.Context) error) (done bool) {
+	if !r.retries.due(what+key, r.now) {
+		return false
+	}
+	talk, cancel := context.WithTimeout(ctx, r.o.AttemptTimeout)
+	defer cancel()
+	err := work(talk)
+	if errors.Is(err, payment.ErrUnknown) {
+		r.away++
+	} else {
+		r.away = 0
+	}
+	if r.ended(ctx, what, key, order, r.now, err) {
+		r.done.Failed++
+		return false
+	}
+	return true
+}
+
+func (r *round) orders(ctx context.Context) error {
+	before := r.now - ledger.Time(r.o.RecoverAfter.Milliseconds())
+	orders, err := r.o.Shard.Ledger().PendingOrders(ctx, before, recoverMax+r.retries.count())
 	if err != nil {
 		return err
 	}
 	for _, o := range orders {
-		if ctx.Err() != nil {
+		if r.over(ctx) {
 			return ctx.Err()
 		}
-		if s.busyWith(o.ID) || !s.due("order", o.ID, now) {
+		if r.busyWith(o.ID) {
 			continue
 		}
-		done.Orders++
-		after, err := s.recoverOrder(ctx, o, now)
-		s.tried("order", o.ID, now, err == nil && after.State != ledger.OrderPending)
-		switch {
-		case err != nil:
-			done.Failed++
-			s.o.Logger.WarnContext(ctx, "an order could not be settled yet", "order", o.ID.Text(id.Order), "error", err)
-		case after.State != ledger.OrderPending:
-			done.Ended++
-		}
+		r.try(ctx, doSettle, o.ID.Text(id.Order), o.ID, func(ctx context.Context) error {
+			r.done.Orders++
+			after, err := r.recoverOrder(ctx, o, r.now)
+			if err == nil && after.State != ledger.OrderPending {
+				r.done.Ended++
+			}
+			if err == nil && after.State == ledger.OrderPending {
+				err = errPending
+			}
+			return err
+		})
 	}
 	return nil
 }
@@ -83,13 +121,15 @@ func (s *Service) busyWith(order id.ID) bool {
 	return s.talking[order] > 0
 }
 
-// recoverOrder settles one PENDING order. One whose provider still works on it is left alone while its hold lives; else
-// the provider is first made to forget it.
+// recoverOrder settles one PENDING order. One whose provider still works on it is left alone while its hold lives, and so
+// is one that the provider has not heard of while its customer may come back; else the provider is first made to forget
+// it.
 func (s *Service) recoverOrder(ctx context.Context, o ledger.Order, now ledger.Time) (ledger.Order, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.o.AttemptTimeout)
-	defer cancel()
 	if o.Amount == 0 {
-		return s.confirm(ctx, o, ledger.Confirm{Currency: o.Currency, Captured: true}, 0)
+		return s.confirmFree(ctx, o, 0)
+	}
+	if s.foreign(o.Provider) {
+		return o, errForeign
 	}
 	payments, err := s.o.Provider.Lookup(ctx, o.ID.Text(id.Order))
 	if err != nil {
@@ -103,139 +143,113 @@ func (s *Service) recoverOrder(ctx context.Context, o ledger.Order, now ledger.T
 	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 		return o, err
 	}
-	working := len(payments) > 0 && payments[len(payments)-1].State == payment.Pending
-	if working && hold.Live(now) {
+	waiting := now < o.Updated+ledger.Time((s.o.RecoverAfter+s.o.AttemptTimeout).Milliseconds())
+	if len(payments) > 0 {
+		waiting = payments[len(payments)-1].State == payment.Pending
+	}
+	if waiting && hold.Live(now) {
 		return o, nil
 	}
-	return s.cancel(ctx, o)
+	return s.cancel(ctx, o, "cancelled")
 }
 
-func (s *Service) recoverPayments(ctx context.Context, now ledger.Time, done *Recovered) error {
-	open, err := s.o.Shard.Ledger().OpenPayments(ctx, recoverMax)
+func (r *round) payments(ctx context.Context) error {
+	open, err := r.o.Shard.Ledger().OpenPayments(ctx, recoverMax+r.retries.count())
 	if err != nil {
 		return err
 	}
 	for _, p := range open {
-		if ctx.Err() != nil {
+		if r.over(ctx) {
 			return ctx.Err()
 		}
-		kind := "capture"
 		if p.Refund != nil {
-			kind = "give back"
-		}
-		if !s.due(kind, p.Payment.Order, now) {
+			done := r.try(ctx, doGiveBack, p.Payment.ID, p.Payment.Order, func(ctx context.Context) error {
+				return r.giveBack(ctx, p.Payment.Order, p.Payment.ID, *p.Refund)
+			})
+			if done {
+				r.done.Returned++
+			}
 			continue
 		}
-		talk, cancel := context.WithTimeout(ctx, s.o.AttemptTimeout)
-		count := &done.Captured
-		if p.Refund != nil {
-			count = &done.Returned
-			err = s.giveBack(talk, p.Payment.Order, p.Payment.ID, *p.Refund)
-		} else {
-			err = s.capture(talk, p.Payment)
+		done := r.try(ctx, doCapture, p.Payment.ID, p.Payment.Order, func(ctx context.Context) error {
+			return r.capture(ctx, p.Payment)
+		})
+		if done {
+			r.done.Captured++
 		}
-		cancel()
-		s.tried(kind, p.Payment.Order, now, err == nil)
-		if err != nil {
-			done.Failed++
-			s.o.Logger.WarnContext(ctx, "a payment could not be settled yet", "step", kind, "order", p.Payment.Order.Text(id.Order), "error", err)
-			continue
-		}
-		*count++
 	}
 	return nil
 }
 
-// recoverDead gives back payments whose order nobody knows, once it is sure that it will not appear (A20).
-func (s *Service) recoverDead(ctx context.Context, now ledger.Time, done *Recovered) error {
-	dead, err := s.o.Webhooks.DeadWebhooks(ctx, now-ledger.Time(s.o.DeadAfter.Milliseconds()), deadMax)
+// dead gives back payments whose order nobody knows, once it is sure that it will not appear (A20).
+func (r *round) dead(ctx context.Context) error {
+	before := r.now - ledger.Time(r.o.DeadAfter.Milliseconds())
+	dead, err := r.o.Webhooks.DeadWebhooks(ctx, before, deadMax+r.retries.count())
 	if err != nil {
 		return err
 	}
 	for _, w := range dead {
-		if ctx.Err() != nil {
+		if r.over(ctx) {
 			return ctx.Err()
 		}
-		err := s.refundDead(ctx, w)
-		if err == nil {
+		done := r.try(ctx, doDead, w.Payment, 0, func(ctx context.Context) error {
+			if err := r.refundDead(ctx, w); err != nil {
+				return err
+			}
 			w.Dead = false
-			err = s.o.Webhooks.WebhookKeep(ctx, w)
+			return r.o.Webhooks.WebhookKeep(ctx, w)
+		})
+		if done {
+			r.done.Returned++
 		}
-		if err != nil {
-			done.Failed++
-			s.o.Alert(ctx, "a payment for an unknown order cannot be given back: "+w.Payment, 0, err)
-			continue
-		}
-		done.Returned++
 	}
-	_, err = s.o.Webhooks.PruneWebhooks(ctx, now-ledger.Time(ledger.KeepWebhooks), pruneMax)
-	return err
+	return nil
 }
 
 func (s *Service) refundDead(ctx context.Context, w ledger.Webhook) error {
-	if w.Provider != s.o.Provider.Name() || w.Payment == "" {
-		return nil
-	}
-	if _, err := s.orderOf(ctx, w.Order); err == nil {
-		return nil // it is known by now: its own recovery settles it
-	} else if fault.CodeOf(err) != fault.OrderUnknown {
-		return err
+	if s.foreign(w.Provider) {
+		return errForeign
 	}
 	payments, err := s.o.Provider.Lookup(ctx, w.Order)
 	if err != nil {
+		return err
+	}
+	if o, err := s.orderOf(ctx, w.Order); err == nil {
+		_, err = s.settleAll(ctx, o, payments) // it is known by now
+		return err
+	} else if fault.CodeOf(err) != fault.OrderUnknown {
 		return err
 	}
 	for _, p := range payments {
 		switch {
 		case p.ID != w.Payment:
 		case p.State == payment.Authorized:
-			if a, ok := s.o.Provider.(payment.Authorizer); ok {
-				_, err := a.Void(ctx, p.ID)
-				return err
-			}
-		case p.State == payment.Captured && p.RefundedMinor < p.CapturedMinor:
-			if r, ok := s.o.Provider.(payment.Refunder); ok {
-				_, err := r.Refund(ctx, p.ID, "dead-"+p.ID, p.CapturedMinor-p.RefundedMinor)
-				return err
-			}
+			return s.void(ctx, p.ID)
+		case hasMoney(p):
+			return s.refund(ctx, p, deadKey(p.ID), p.CapturedMinor-p.RefundedMinor)
+		default:
+			return nil
 		}
 	}
-	return nil
+	return payment.ErrNotFound
 }
 
-// due says whether work that failed before may be tried again.
-func (s *Service) due(kind string, order id.ID, now ledger.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r := s.later[kind+order.Text("")]
-	return r == nil || r.next <= now
+// deadKey is the refund id, the provider's idempotency key, of a payment without an order.
+func deadKey(paymentID string) string {
+	key := "dead-" + paymentID
+	if len(key) > payment.IDBytesMax {
+		sum := sha256.Sum256([]byte(paymentID))
+		key = "dead-" + hex.EncodeToString(sum[:16])
+	}
+	return key
 }
 
-// tried remembers how a try went: each failure doubles the wait before the next.
-func (s *Service) tried(kind string, order id.ID, now ledger.Time, ended bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	key := kind + order.Text("")
-	if ended {
-		delete(s.later, key)
-		return
+// prune forgets webhooks that are old enough, now and then.
+func (r *round) prune(ctx context.Context) error {
+	last := r.pruned.Load()
+	if int64(r.now) < last+pruneEvery.Milliseconds() || !r.pruned.CompareAndSwap(last, int64(r.now)) {
+		return nil
 	}
-	r := s.later[key]
-	if r == nil {
-		r = &lastRetry{wait: retryFirst}
-		s.later[key] = r
-	}
-	r.next = now + ledger.Time(r.wait.Milliseconds())
-	r.wait = min(retryFarFrom*r.wait, retryMost)
-}
-
-// forget bounds what is remembered of failures.
-func (s *Service) forget(now ledger.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for key, r := range s.later {
-		if len(s.later) > retriesKept || r.next+ledger.Time(retryMost.Milliseconds()) < now {
-			delete(s.later, key)
-		}
-	}
+	_, err := r.o.Webhooks.PruneWebhooks(ctx, r.now-ledger.Time(ledger.KeepWebhooks), pruneMax)
+	return err
 }

@@ -1,9 +1,12 @@
 package booking
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"onsale/internal/fault"
 	"onsale/internal/id"
@@ -18,18 +21,15 @@ import (
 func (s *Service) settle(ctx context.Context, o ledger.Order, p payment.Payment, places int) (ledger.Order, error) {
 	switch p.State {
 	case payment.Authorized, payment.Captured:
-		o, err := s.confirm(ctx, o, ledger.Confirm{
-			Payment: p.ID, Amount: p.AmountMinor, Currency: p.Currency, Captured: p.State == payment.Captured,
-		}, places)
-		if err == nil && p.State == payment.Captured && places == 0 { // it may have been authorized before
-			err = s.recordCaptured(ctx, o, p)
+		if !hasMoney(p) { // it went back already
+			return s.gone(ctx, o)
 		}
-		return o, err
+		return s.paid(ctx, o, p, places)
 	case payment.Declined:
 		if p.Decline.Final {
 			return s.fail(ctx, o, false, p.Decline.Code)
 		}
-		return s.cancel(ctx, o) // only a final no ends an order
+		return s.cancel(ctx, o, "cancelled") // only a final no ends an order
 	case payment.Cancelled:
 		return s.fail(ctx, o, true, "cancelled")
 	case payment.Voided:
@@ -38,40 +38,75 @@ func (s *Service) settle(ctx context.Context, o ledger.Order, p payment.Payment,
 	return o, nil // Pending: a webhook or recovery will tell
 }
 
+// hasMoney says whether money is reserved or kept by a payment.
+func hasMoney(p payment.Payment) bool {
+	return p.State == payment.Authorized || p.State == payment.Captured && p.CapturedMinor > p.RefundedMinor
+}
+
+// paid settles a payment by which money is there. What counts is what is there, whatever was asked for.
+func (s *Service) paid(ctx context.Context, o ledger.Order, p payment.Payment, places int) (ledger.Order, error) {
+	c := ledger.Confirm{Payment: p.ID, Amount: p.AuthorizedMinor, Currency: p.Currency}
+	if p.State == payment.Captured {
+		c.Captured, c.Amount = true, p.CapturedMinor-p.RefundedMinor
+	}
+	o, repeat, err := s.confirm(ctx, o, c, places)
+	if err != nil || !repeat || !c.Captured {
+		return o, err
+	}
+	// The ledger knew it, maybe as authorized: without effect where it knew it captured.
+	_, err = s.do(ctx, ledger.RecordPayment{Order: o.ID, Payment: p.ID, State: ledger.PaymentCaptured, Amount: p.CapturedMinor})
+	if fault.CodeOf(err) == fault.Conflict {
+		s.o.Alert(ctx, "the provider took money that it had let go, or more than it had reserved", o.ID, err)
+		err = nil
+	}
+	return o, err
+}
+
+// confirmFree sells what costs nothing.
+func (s *Service) confirmFree(ctx context.Context, o ledger.Order, places int) (ledger.Order, error) {
+	o, _, err := s.confirm(ctx, o, ledger.Confirm{Currency: o.Currency, Captured: true}, places)
+	return o, err
+}
+
 // confirm tells the ledger of a payment, with all the ids that may be needed, and gives the payment back at once where
 // it does not buy anything.
-func (s *Service) confirm(ctx context.Context, o ledger.Order, c ledger.Confirm, places int) (ledger.Order, error) {
+func (s *Service) confirm(ctx context.Context, o ledger.Order, c ledger.Confirm, places int) (now ledger.Order, repeat bool, err error) {
 	if places == 0 {
 		hold, err := s.o.Shard.Ledger().Hold(ctx, o.Hold)
 		if err != nil {
-			return ledger.Order{}, fmt.Errorf("the hold of order %d: %w", o.ID, err)
+			return now, false, fmt.Errorf("the hold of order %d: %w", o.ID, err)
 		}
 		places = len(hold.Lines)
 	}
 	c.Order = o.ID
 	c.Tickets = make([]id.ID, places)
 	for _, slot := range append([]*id.ID{&c.Refund, &c.RescueHold}, pointers(c.Tickets)...) {
-		var err error
 		if *slot, err = s.o.IDs.Next(s.o.Number); err != nil {
-			return ledger.Order{}, err
+			return now, false, err
 		}
 	}
 	r, err := s.do(ctx, c)
 	if err != nil {
-		return ledger.Order{}, err
+		return now, false, err
 	}
 	if r.Refund != nil {
-		if !r.Repeat {
+		if r.Refund.ID == c.Refund { // made by this call, even where its answer was lost once
 			s.o.Alert(ctx, "a payment is given back: "+r.Refund.Reason, o.ID, nil)
 		}
 		if r.Refund.State == ledger.RefundRequested {
-			if err := s.giveBack(ctx, o.ID, c.Payment, *r.Refund); err != nil {
-				// It is written down: the recovery job goes on with it.
-				s.o.Logger.WarnContext(ctx, "giving a payment back has to be tried again", "refund", r.Refund.ID.Text(id.Refund), "error", err)
-			}
+			s.giveBackNow(ctx, o.ID, c.Payment, *r.Refund)
 		}
 	}
-	return *r.Order, nil
+	return *r.Order, r.Repeat, nil
+}
+
+// giveBackNow is the first try to give a payment back. It is written down: where it fails the recovery job goes on.
+func (s *Service) giveBackNow(ctx context.Context, order id.ID, paymentID string, r ledger.Refund) {
+	now, err := s.o.Shard.Ledger().Now(ctx)
+	if err != nil || !s.retries.due(doGiveBack+paymentID, now) {
+		return
+	}
+	s.ended(ctx, doGiveBack, paymentID, order, now, s.giveBack(ctx, order, paymentID, r))
 }
 
 func pointers(ids []id.ID) []*id.ID {
@@ -82,16 +117,9 @@ func pointers(ids []id.ID) []*id.ID {
 	return p
 }
 
-// recordCaptured writes down that a payment that was authorized before has been captured. It is a repeat, without
-// effect, for one that Confirm saw captured.
-func (s *Service) recordCaptured(ctx context.Context, o ledger.Order, p payment.Payment) error {
-	_, err := s.do(ctx, ledger.RecordPayment{Order: o.ID, Payment: p.ID, State: ledger.PaymentCaptured, Amount: p.CapturedMinor})
-	return err
-}
-
 // fail ends an order after the provider's final no.
 func (s *Service) fail(ctx context.Context, o ledger.Order, cancelled bool, reason string) (ledger.Order, error) {
-	r, err := s.do(ctx, ledger.FailPayment{Order: o.ID, Cancelled: cancelled, Reason: reason})
+	r, err := s.do(ctx, ledger.FailPayment{Order: o.ID, Cancelled: cancelled, Reason: word(reason)})
 	if fault.CodeOf(err) == fault.Conflict { // it is PAID: a late no of one attempt changes nothing
 		return s.now(ctx, o)
 	}
@@ -99,6 +127,13 @@ func (s *Service) fail(ctx context.Context, o ledger.Order, cancelled bool, reas
 		return ledger.Order{}, err
 	}
 	return *r.Order, nil
+}
+
+// word is a provider's word as the ledger takes it.
+func word(text string) string {
+	const most = 64
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "?"), "\x00", "?")
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
 func (s *Service) now(ctx context.Context, o ledger.Order) (ledger.Order, error) {
@@ -114,43 +149,63 @@ func (s *Service) voided(ctx context.Context, o ledger.Order, p payment.Payment)
 	}
 	switch {
 	case now.State == ledger.OrderPending:
-		return s.cancel(ctx, now)
+		return s.cancel(ctx, now, "voided")
 	case now.State == ledger.OrderPaid && now.Payment == p.ID:
 		// Its capture is due and cannot come any more.
-		return now, s.captureRefused(ctx, now.ID, p.ID, "voided_by_provider")
+		if err := s.captureRefused(ctx, now.ID, p.ID, "voided_by_provider"); err != nil {
+			return now, err
+		}
+		return s.now(ctx, now)
 	}
 	return now, nil
 }
 
-// cancel makes every attempt of an order impossible at the provider, and then ends the order (A19).
-func (s *Service) cancel(ctx context.Context, o ledger.Order) (ledger.Order, error) {
+// gone settles a payment whose money went back already: the order gets none from it any more.
+func (s *Service) gone(ctx context.Context, o ledger.Order) (ledger.Order, error) {
+	now, err := s.now(ctx, o)
+	if err != nil || now.State != ledger.OrderPending {
+		return now, err
+	}
+	return s.cancel(ctx, now, "refunded")
+}
+
+// cancel makes every attempt of an order impossible at the provider, and then ends the order (A19). reason is why, where
+// the provider did not decline.
+func (s *Service) cancel(ctx context.Context, o ledger.Order, reason string) (ledger.Order, error) {
 	end, err := s.o.Provider.Cancel(ctx, o.ID.Text(id.Order))
 	if err != nil {
-		return ledger.Order{}, &fault.Error{Code: fault.PaymentUnavailable, Order: o.ID, Cause: err}
+		return ledger.Order{}, s.unavailable(o, err)
 	}
 	switch end.Result {
 	case payment.EndingCancelled:
-		return s.fail(ctx, o, true, "cancelled")
+		return s.fail(ctx, o, true, reason)
 	case payment.EndingDeclined:
-		reason := "declined"
+		declined := "declined"
 		for _, p := range end.Payments {
-			if p.State == payment.Declined && p.Decline.Code != "" {
-				reason = p.Decline.Code
+			if p.State == payment.Declined {
+				declined = cmp.Or(p.Decline.Code, declined)
 			}
 		}
-		return s.fail(ctx, o, false, reason)
+		return s.fail(ctx, o, false, declined)
 	case payment.EndingPaid:
-		return s.settleAll(ctx, o, end.Payments)
+		after, err := s.settleAll(ctx, o, end.Payments)
+		if err != nil || after.State != ledger.OrderPending || slices.ContainsFunc(end.Payments, moneyOrHope) {
+			return after, err
+		}
+		return s.fail(ctx, after, true, reason) // money was there and went back: no more can come
 	}
 	return o, nil // EndingPending: ask again
 }
+
+// moneyOrHope says that a payment is no reason to end an order.
+func moneyOrHope(p payment.Payment) bool { return hasMoney(p) || p.State == payment.Pending }
 
 // settleAll settles every payment that took or reserved money under an order id: the first may buy, a second is given
 // back.
 func (s *Service) settleAll(ctx context.Context, o ledger.Order, payments []payment.Payment) (ledger.Order, error) {
 	var all error
 	for _, p := range payments {
-		if !p.State.Paid() {
+		if !hasMoney(p) {
 			continue
 		}
 		now, err := s.settle(ctx, o, p, 0)
@@ -179,42 +234,47 @@ func (s *Service) ask(ctx context.Context, o ledger.Order) (now ledger.Order, se
 // giveBack voids or refunds one payment and writes that down. A final refusal leaves the refund REQUESTED, with an alert
 // (A21).
 func (s *Service) giveBack(ctx context.Context, order id.ID, paymentID string, r ledger.Refund) error {
-	payments, err := s.o.Provider.Lookup(ctx, order.Text(id.Order))
+	if s.foreign(r.Provider) {
+		return errForeign
+	}
+	p, err := s.find(ctx, order, paymentID)
 	if err != nil {
 		return err
 	}
+	return s.givePayment(ctx, order, p, r)
+}
+
+// find looks one payment up.
+func (s *Service) find(ctx context.Context, order id.ID, paymentID string) (payment.Payment, error) {
+	payments, err := s.o.Provider.Lookup(ctx, order.Text(id.Order))
+	if err != nil {
+		return payment.Payment{}, err
+	}
 	for _, p := range payments {
 		if p.ID == paymentID {
-			return s.givePayment(ctx, order, p, r)
+			return p, nil
 		}
 	}
-	return fmt.Errorf("the provider does not list payment %s of order %d: %w", paymentID, order, payment.ErrUnknown)
+	return payment.Payment{}, fmt.Errorf("payment %s of order %d: %w", paymentID, order, payment.ErrNotFound)
 }
 
 func (s *Service) givePayment(ctx context.Context, order id.ID, p payment.Payment, r ledger.Refund) error {
 	record := ledger.RecordPayment{Order: order, Payment: p.ID, Amount: r.Amount, Refund: r.ID}
 	switch p.State {
 	case payment.Authorized:
-		authorizer, ok := s.o.Provider.(payment.Authorizer)
-		if !ok {
-			return errors.New("the provider reserved money that it cannot let go")
-		}
-		if _, err := authorizer.Void(ctx, p.ID); err != nil {
-			return s.refused(ctx, order, err)
+		if err := s.void(ctx, p.ID); err != nil {
+			return err
 		}
 		record.State = ledger.PaymentVoided
 	case payment.Voided:
 		record.State = ledger.PaymentVoided
 	case payment.Captured:
-		refunder, ok := s.o.Provider.(payment.Refunder)
-		if !ok {
-			return errors.New("the provider took money that it cannot give back")
-		}
-		if _, err := s.do(ctx, ledger.RecordPayment{Order: order, Payment: p.ID, State: ledger.PaymentCaptured, Amount: p.CapturedMinor}); err != nil {
+		taken := ledger.RecordPayment{Order: order, Payment: p.ID, State: ledger.PaymentCaptured, Amount: p.CapturedMinor}
+		if _, err := s.do(ctx, taken); err != nil {
 			return err
 		}
-		if _, err := refunder.Refund(ctx, p.ID, r.ID.Text(id.Refund), r.Amount); err != nil {
-			return s.refused(ctx, order, err)
+		if err := s.refund(ctx, p, r.ID.Text(id.Refund), r.Amount); err != nil {
+			return err
 		}
 		record.State = ledger.PaymentRefunded
 	default:
@@ -224,12 +284,29 @@ func (s *Service) givePayment(ctx context.Context, order id.ID, p payment.Paymen
 	return err
 }
 
-// refused raises the alert that a final refusal to give money back needs.
-func (s *Service) refused(ctx context.Context, order id.ID, err error) error {
-	var final *payment.Refused
-	if errors.As(err, &final) {
-		s.o.Alert(ctx, "the provider refuses to give money back", order, err)
+func (s *Service) void(ctx context.Context, paymentID string) error {
+	authorizer, ok := s.o.Provider.(payment.Authorizer)
+	if !ok {
+		return fmt.Errorf("letting reserved money go: %w", errUnable)
 	}
+	_, err := authorizer.Void(ctx, paymentID)
+	var captured *payment.Refused
+	if errors.As(err, &captured) { // not final: it was captured meanwhile, and can be refunded
+		return fmt.Errorf("payment %s cannot be let go: %s", paymentID, captured.Code)
+	}
+	return err
+}
+
+// refund gives money of a captured payment back, unless all of it went back otherwise, by somebody's hand.
+func (s *Service) refund(ctx context.Context, p payment.Payment, refundID string, amount int64) error {
+	refunder, ok := s.o.Provider.(payment.Refunder)
+	if !ok {
+		return fmt.Errorf("giving taken money back: %w", errUnable)
+	}
+	if !hasMoney(p) {
+		return nil
+	}
+	_, err := refunder.Refund(ctx, p.ID, refundID, amount)
 	return err
 }
 
@@ -237,14 +314,20 @@ func (s *Service) refused(ctx context.Context, order id.ID, err error) error {
 func (s *Service) capture(ctx context.Context, p ledger.Payment) error {
 	authorizer, ok := s.o.Provider.(payment.Authorizer)
 	if !ok {
-		return errors.New("a payment is authorized at a provider that cannot capture")
+		return fmt.Errorf("taking reserved money: %w", errUnable)
 	}
 	got, err := authorizer.Capture(ctx, p.ID, p.Authorized)
 	var final *payment.Refused
-	if errors.As(err, &final) {
+	switch {
+	case errors.As(err, &final):
 		return s.captureRefused(ctx, p.Order, p.ID, final.Code)
-	}
-	if err != nil {
+	case errors.Is(err, payment.ErrConflict):
+		// Somebody captured another amount by hand. It is what it is, and somebody must look.
+		if got, err = s.find(ctx, p.Order, p.ID); err != nil {
+			return err
+		}
+		s.o.Alert(ctx, "another amount was captured than the tickets cost", p.Order, nil)
+	case err != nil:
 		return err
 	}
 	_, err = s.do(ctx, ledger.RecordPayment{Order: p.Order, Payment: p.ID, State: ledger.PaymentCaptured, Amount: got.CapturedMinor})
@@ -258,8 +341,12 @@ func (s *Service) captureRefused(ctx context.Context, order id.ID, paymentID, co
 		return err
 	}
 	r, err := s.do(ctx, ledger.RecordPayment{Order: order, Payment: paymentID, State: ledger.PaymentCaptureRefused, Refund: refund})
-	if err == nil && !r.Repeat {
-		s.o.Alert(ctx, "capture refused ("+code+"): the tickets are void", order, nil)
+	switch {
+	case fault.CodeOf(err) == fault.Conflict: // it was captured before: then it is not the capture that is refused
+		s.o.Alert(ctx, "the provider let go what it had taken ("+word(code)+")", order, err)
+		return nil
+	case err == nil && !r.Repeat:
+		s.o.Alert(ctx, "capture refused ("+word(code)+"): the tickets are void", order, nil)
 	}
 	return err
 }

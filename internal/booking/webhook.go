@@ -23,6 +23,8 @@ func (s *Service) Webhook(ctx context.Context, header payment.Header, body []byt
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.o.AttemptTimeout)
+	defer cancel()
 	known, err := s.o.Webhooks.WebhookKnown(ctx, s.o.Provider.Name(), n.EventID)
 	if err != nil || known {
 		return err
@@ -34,9 +36,7 @@ func (s *Service) Webhook(ctx context.Context, header payment.Header, body []byt
 	o, err := s.orderOf(ctx, n.OrderID)
 	switch {
 	case fault.CodeOf(err) == fault.OrderUnknown:
-		if keep.Dead = n.Payment.State.Paid(); keep.Dead {
-			s.o.Alert(ctx, "a payment came for an order that is not known: "+n.OrderID, 0, nil)
-		}
+		keep.Dead = s.stray(ctx, n)
 	case err != nil:
 		return err
 	default:
@@ -47,12 +47,26 @@ func (s *Service) Webhook(ctx context.Context, header payment.Header, body []byt
 	return s.o.Webhooks.WebhookKeep(ctx, keep) // a crash before this settles it once more, without effect
 }
 
+// stray says whether a notice about an order that is not known is a dead letter: somebody's money is there for nothing. A
+// payment without any order id was never asked for by us: it is not ours to give back.
+func (s *Service) stray(ctx context.Context, n payment.Notice) bool {
+	if !hasMoney(n.Payment) {
+		return false
+	}
+	if n.OrderID == "" {
+		s.o.Alert(ctx, "a payment came that names no order: "+n.Payment.ID, 0, nil)
+		return false
+	}
+	s.o.Alert(ctx, "a payment came for an order that is not known: "+n.OrderID, 0, nil)
+	return true
+}
+
 // noticed settles what a notice shows. A picture that is not final, or that an order has left behind, only makes us ask.
 func (s *Service) noticed(ctx context.Context, o ledger.Order, p payment.Payment) error {
 	defer s.talk(o.ID)()
 	var err error
 	switch {
-	case p.State.Paid(), p.State == payment.Declined && p.Decline.Final:
+	case p.State.Paid(), p.State == payment.Voided, p.State == payment.Declined && p.Decline.Final:
 		_, err = s.settle(ctx, o, p, 0)
 	case o.State == ledger.OrderPending && p.State.Ended():
 		_, _, err = s.ask(ctx, o)
@@ -60,14 +74,15 @@ func (s *Service) noticed(ctx context.Context, o ledger.Order, p payment.Payment
 	return err
 }
 
-// orderOf finds the order that a provider's metadata names.
+// orderOf finds the order that the metadata of the provider in use names. One that was begun with another provider is
+// another order to it.
 func (s *Service) orderOf(ctx context.Context, ref string) (ledger.Order, error) {
 	order, err := id.Parse(id.Order, ref)
 	if err != nil {
 		return ledger.Order{}, fault.New(fault.OrderUnknown, "")
 	}
 	o, err := s.o.Shard.Ledger().Order(ctx, order)
-	if errors.Is(err, ledger.ErrNotFound) {
+	if errors.Is(err, ledger.ErrNotFound) || err == nil && s.foreign(o.Provider) {
 		return ledger.Order{}, fault.New(fault.OrderUnknown, "")
 	}
 	return o, err
