@@ -96,6 +96,8 @@ type ServeCmd struct {
 	DemoPublic    bool          `help:"Let a demo listen on other interfaces than loopback."`
 	DemoSeats     int           `default:"50000" help:"Seats of the demo's arena."`
 	DemoHoldTTL   time.Duration `default:"10m" name:"demo-hold-ttl" help:"How long a hold lasts at the demo's event."`
+	DemoWindow    time.Duration `default:"5m" name:"demo-payment-window" hidden:"" help:"How long a hold lasts at least once a payment has begun."`
+	DemoLate      time.Duration `default:"30s" name:"demo-late" hidden:"" help:"When the sandbox takes money that comes late."`
 }
 
 // Run serves until it is told to stop.
@@ -125,7 +127,8 @@ func (c *ServeCmd) Run(ctx context.Context, k *kong.Context) (err error) {
 		return err
 	}
 	slog.SetDefault(s.Logger)
-	s.DemoSeats, s.DemoHoldTTL = c.DemoSeats, c.DemoHoldTTL
+	s.DemoSeats, s.DemoHoldTTL, s.DemoPaymentWindow = c.DemoSeats, c.DemoHoldTTL, c.DemoWindow
+	s.Payment.Delays.Late = c.DemoLate
 	s.Started = func(at app.Addresses) {
 		fmt.Fprintf(k.Stdout, "Onsale %s is at http://%s\n", s.Version, at.Public)
 	}

@@ -231,23 +231,25 @@ type Settings struct {
 	MasterKey         string // from the environment; else MasterKeyFile; else a file in Data, made where missing
 	MasterKeyFile     string
 
-	Listen          string        // "127.0.0.1:8080"
-	InternalListen  string        // for /readyz and /metrics; "" for none
-	Demo            bool          // sandbox, demo content, throw-away issuer
-	DemoSeats       int           // of the demo's arena. Defaults to DemoSeats
-	DemoHoldTTL     time.Duration // of the demo's event. Defaults to 10 min
-	Throwaway       bool          // also take tokens of the throw-away issuer; always so in a demo
-	Issuers         []identity.Issuer
-	Payment         PaymentSettings
-	QueueMax        int
-	SubscribersMax  int
-	ShutdownGrace   time.Duration // how long requests under way may take to end. Defaults to 15 s
-	ReadTimeout     time.Duration // of a request. Defaults to 15 s
-	IdleTimeout     time.Duration // of a connection. Defaults to 60 s
-	NoPromptRelease bool          // for tests: nothing's correctness depends on it
-	NoSweep         bool
-	Version         string
-	Logger          *slog.Logger
+	Listen         string        // "127.0.0.1:8080"
+	InternalListen string        // for /readyz and /metrics; "" for none
+	Demo           bool          // sandbox, demo content, throw-away issuer
+	DemoSeats      int           // of the demo's arena. Defaults to DemoSeats
+	DemoHoldTTL    time.Duration // of the demo's event. Defaults to 10 min
+	// DemoPaymentWindow is how long a hold of the demo's event lasts at least once it is being paid. Defaults to 5 min
+	DemoPaymentWindow time.Duration
+	Throwaway         bool // also take tokens of the throw-away issuer; always so in a demo
+	Issuers           []identity.Issuer
+	Payment           PaymentSettings
+	QueueMax          int
+	SubscribersMax    int
+	ShutdownGrace     time.Duration // how long requests under way may take to end. Defaults to 15 s
+	ReadTimeout       time.Duration // of a request. Defaults to 15 s
+	IdleTimeout       time.Duration // of a connection. Defaults to 60 s
+	NoPromptRelease   bool          // for tests: nothing's correctness depends on it
+	NoSweep           bool
+	Version           string
+	Logger            *slog.Logger
 	// Started is told the addresses once everything listens and is ready; may be nil.
 	Started func(Addresses)
 }

@@ -51,3 +51,8 @@ func (b *Books) List(ctx context.Context, cursor string) (payment.Page, error) {
 
 // Close ends it.
 func (b *Books) Close() error { return b.service.books.read.Close() }
+
+// FaultCounts says how often each fault has happened; see Service.FaultCounts.
+func (b *Books) FaultCounts(ctx context.Context) (map[Fault]int64, error) {
+	return b.service.FaultCounts(ctx)
+}

@@ -1,0 +1,204 @@
+package demo
+
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
+// A way is how a buyer chooses what to hold.
+type way uint8
+
+const (
+	wayBest     way = iota // the best available
+	wayPicked              // by hand, from the picture of the seats
+	wayStanding            // places in a standing area
+)
+
+// A card is what the bank makes of a buyer's first payment.
+type card uint8
+
+const (
+	cardGood          card = iota
+	cardDeclined           // a final no
+	cardDeclinedSoft       // a no that might have been a yes at another try
+	cardPending            // "we shall tell you": paid by a webhook later
+	cardPendingNo          // the same, but declined
+	cardSilent             // pending, and no webhook comes at all: only recovery finds it
+	cardLate               // paid only after the hold has run out
+	cardLostAnswer         // paid, and the provider's answer is lost on its way to the server
+	cardServerError        // the provider's first answer is an error
+	cardWrongAmount        // the provider takes another amount than asked
+	cardSecondPayment      // the provider takes the money twice
+	cardNoCapture          // reserved, and then not to be had
+	cardRepeat             // every webhook comes twice
+	cardReorder            // webhooks come in the wrong order
+)
+
+// tokens are the sandbox's names for what the cards do.
+var tokens = [...]string{
+	cardGood: "tok_sure", cardDeclined: "tok_declined", cardDeclinedSoft: "tok_declined_soft", cardPending: "tok_pending",
+	cardPendingNo: "tok_pending_declined", cardSilent: "tok_pending+webhook_never", cardLate: "tok_pay_late",
+	cardLostAnswer: "tok_lost_answer", cardServerError: "tok_server_error", cardWrongAmount: "tok_wrong_amount",
+	cardSecondPayment: "tok_second_payment", cardNoCapture: "tok_capture_refused", cardRepeat: "tok_webhook_repeat",
+	cardReorder: "tok_webhook_reorder",
+}
+
+// An ending is what a buyer does once there is a hold.
+type ending uint8
+
+const (
+	endPays     ending = iota
+	endWalks           // goes away without a word: the hold runs out
+	endReleases        // gives the hold back
+)
+
+// A buyer is one person of the demo, decided before the sale begins: only what the others do is left to chance.
+type buyer struct {
+	number int
+	name   string // the sub of the buyer's token
+	party  int
+	way    way
+	ending ending
+	card   card
+	retry  bool // after a declined card, tries another one
+
+	extend bool // asks for more time
+	doubleHeld, doublePaid,
+	dropHeld, dropPaid bool // clicks twice; hangs up before the answer
+	keyless   bool // holds without an Idempotency-Key, so that the board may say no
+	stale     bool // picks what is taken, from an old picture
+	otherGood bool // takes other seats as good where these are lost
+	showsQR   bool // looks at a ticket
+
+	random *rand.Rand
+}
+
+// cast decides who comes. The same seed gives the same buyers. The first of them are a procession of every behaviour
+// there is, so that none is missing however few come.
+func cast(seed uint64, count int, authorize bool) ([]buyer, error) {
+	parts := roles(authorize)
+	if count < len(parts) {
+		return nil, fmt.Errorf("%d buyers are too few to show every behaviour: use at least %d", count, len(parts))
+	}
+	random := rand.New(rand.NewPCG(seed, 0x64656d6f))
+	all := make([]buyer, count)
+	for i := range all {
+		b := &all[i]
+		*b = buyer{number: i, name: fmt.Sprintf("demo-%d-%06d", seed, i), random: rand.New(rand.NewPCG(seed, uint64(i)+1))}
+		draw(b, random, authorize)
+		if i < len(parts) {
+			b.ordinary()
+			parts[i](b)
+		}
+	}
+	return all, nil
+}
+
+// ordinary makes a buyer one who takes two seats and pays.
+func (b *buyer) ordinary() {
+	*b = buyer{number: b.number, name: b.name, random: b.random, party: 2}
+}
+
+// draw decides an ordinary evening's buyer.
+func draw(b *buyer, random *rand.Rand, authorize bool) {
+	b.party = pick(random, parties)
+	b.way = pick(random, ways)
+	b.retry, b.otherGood = random.IntN(2) == 0, random.IntN(2) == 0
+	b.keyless = b.way == wayPicked && random.IntN(2) == 0
+	chance := func(percent int) bool { return random.IntN(100) < percent }
+	b.extend, b.showsQR = chance(4), chance(2)
+	b.stale = b.way == wayPicked && chance(5)
+	switch random.IntN(100) {
+	case 0, 1, 2:
+		b.doubleHeld = true
+	case 3, 4:
+		b.dropHeld = true
+	case 5, 6, 7:
+		b.doublePaid = true
+	case 8, 9:
+		b.dropPaid = true
+	}
+	if b.doubleHeld || b.dropHeld {
+		b.keyless = false
+	}
+	b.ending = pick(random, endings)
+	if b.ending == endPays {
+		b.card = pick(random, cards)
+	}
+	if b.card == cardNoCapture && !authorize {
+		b.card = cardGood
+	}
+}
+
+// A share is how many of a hundred (or so) do something.
+type share[T any] struct {
+	weight int
+	value  T
+}
+
+func pick[T any](random *rand.Rand, shares []share[T]) T {
+	sum := 0
+	for _, s := range shares {
+		sum += s.weight
+	}
+	n := random.IntN(sum)
+	for _, s := range shares {
+		if n -= s.weight; n < 0 {
+			return s.value
+		}
+	}
+	panic("demo: shares without weight")
+}
+
+var (
+	parties = []share[int]{{40, 2}, {24, 4}, {15, 3}, {12, 1}, {9, 6}} // as in real listings
+	ways    = []share[way]{{60, wayBest}, {32, wayPicked}, {8, wayStanding}}
+	endings = []share[ending]{{70, endPays}, {18, endWalks}, {12, endReleases}}
+	// Of those who pay, per thousand.
+	cards = []share[card]{
+		{812, cardGood}, {90, cardDeclined}, {10, cardDeclinedSoft}, {24, cardPending}, {4, cardPendingNo}, {2, cardSilent},
+		{6, cardLate}, {12, cardLostAnswer}, {8, cardServerError}, {4, cardWrongAmount}, {4, cardSecondPayment},
+		{4, cardNoCapture}, {10, cardRepeat}, {10, cardReorder},
+	}
+)
+
+// roles are one buyer for each behaviour. Late money comes first, while the seats may still be free when it arrives.
+func roles(authorize bool) []func(*buyer) {
+	all := []func(*buyer){
+		func(b *buyer) { b.card, b.otherGood = cardLate, true },
+		func(b *buyer) { b.card, b.otherGood, b.way = cardLate, true, wayStanding },
+		func(b *buyer) { b.card, b.otherGood, b.party = cardLate, true, 1 },
+		func(b *buyer) { b.ending = endWalks },
+		func(b *buyer) { b.ending, b.way = endWalks, wayStanding },
+		func(b *buyer) { b.ending = endReleases },
+		func(b *buyer) { b.extend = true },
+		func(b *buyer) { b.extend, b.ending = true, endWalks },
+		func(b *buyer) { b.way = wayPicked },
+		func(b *buyer) { b.way, b.keyless = wayPicked, true },
+		func(b *buyer) { b.way = wayStanding },
+		func(b *buyer) { b.party = 6 },
+		func(b *buyer) { b.doubleHeld = true },
+		func(b *buyer) { b.doublePaid = true },
+		func(b *buyer) { b.dropHeld = true },
+		func(b *buyer) { b.dropPaid = true },
+		func(b *buyer) { b.card = cardDeclined },
+		func(b *buyer) { b.card, b.retry = cardDeclined, true },
+		func(b *buyer) { b.card, b.retry = cardDeclinedSoft, true },
+		func(b *buyer) { b.card = cardPending },
+		func(b *buyer) { b.card = cardPendingNo },
+		func(b *buyer) { b.card = cardSilent },
+		func(b *buyer) { b.card = cardLostAnswer },
+		func(b *buyer) { b.card = cardServerError },
+		func(b *buyer) { b.card = cardWrongAmount },
+		func(b *buyer) { b.card = cardSecondPayment },
+		func(b *buyer) { b.card = cardRepeat },
+		func(b *buyer) { b.card = cardReorder },
+		func(b *buyer) { b.showsQR = true },
+		func(b *buyer) { b.way, b.stale = wayPicked, true },
+		func(b *buyer) { b.way, b.stale, b.keyless = wayPicked, true, true },
+	}
+	if authorize {
+		all = append(all, func(b *buyer) { b.card = cardNoCapture })
+	}
+	return all
+}

@@ -1,0 +1,75 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+)
+
+// playAll lets all buyers in, so many at a time, and returns when the last has left the counter.
+func (s *sale) playAll(ctx context.Context, buyers []buyer) {
+	queue := make(chan *buyer)
+	var counter sync.WaitGroup
+	for range min(s.AtOnce, len(buyers)) {
+		counter.Go(func() {
+			for b := range queue {
+				s.play(ctx, b)
+				s.done.Add(1)
+			}
+		})
+	}
+	s.admit(ctx, buyers, queue)
+	close(queue)
+	counter.Wait()
+}
+
+// admit hands the buyers to the counter, in order. They wait where the next kill is still to come, so that each falls at
+// its moment of the sale; a small house is sold slowly enough for late money to find seats.
+func (s *sale) admit(ctx context.Context, buyers []buyer, queue chan<- *buyer) {
+	gentle := s.late() + paceMargin
+	rate := float64(s.Seats) / seatsPerBuyer / gentle.Seconds()
+	for i := range buyers {
+		for int64(i) >= s.allowed.Load() {
+			if !sleep(ctx, 5*time.Millisecond) {
+				return
+			}
+		}
+		if since := time.Since(s.began); since < gentle {
+			due := time.Duration(float64(i) / rate * float64(time.Second))
+			if !sleep(ctx, min(due, gentle)-since) {
+				return
+			}
+		}
+		if time.Since(s.began) > intakeMax+time.Duration(s.downtime.Load()) {
+			s.turnedAway = len(buyers) - i
+			return
+		}
+		select {
+		case queue <- &buyers[i]:
+			s.arrived.Store(int64(i) + 1)
+		case <-ctx.Done():
+			return
+		}
+	}
+	s.arrived.Store(math.MaxInt64) // whatever waits for somebody to arrive waits no more
+}
+
+// drain waits until no hold is live, no booking pending, and no money or notice under way.
+func (s *sale) drain(ctx context.Context) error {
+	var f flight
+	var err error
+	for end := time.Now().Add(drainMax); time.Now().Before(end); {
+		if f, err = s.store.inFlight(ctx); err == nil && f.none() {
+			return nil
+		}
+		if !sleep(ctx, 250*time.Millisecond) {
+			return context.Cause(ctx)
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("after %s there are still %s under way", drainMax, f)
+	}
+	return err
+}

@@ -1,0 +1,196 @@
+package demo
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A behaviour is something that buyers, the provider or the server do and that the report counts.
+type behaviour int
+
+const (
+	holdsMade behaviour = iota
+	bestHeld
+	picked
+	standing
+	extended
+	released
+	abandoned
+	conflicts
+	bookings
+	declined
+	retried
+	pendings
+	lateWebhooks
+	doubleHolds
+	doubleBookings
+	droppedHolds
+	droppedBookings
+	providerSilent
+	ticketsShown
+	unknowns
+	soldOuts
+	limited
+	behaviourCount
+)
+
+// A counter counts one behaviour; a must is one without which the demo has not shown what it is there to show.
+var counters = [behaviourCount]struct {
+	name string
+	must bool
+}{
+	holdsMade:       {"holds made", true},
+	bestHeld:        {"  of the best available", true},
+	picked:          {"  of seats picked by hand", true},
+	standing:        {"  of standing places", true},
+	extended:        {"holds extended", true},
+	released:        {"holds given back", true},
+	abandoned:       {"buyers who just went away", true},
+	conflicts:       {"conflicts: somebody was faster", true},
+	bookings:        {"bookings paid", true},
+	declined:        {"cards declined", true},
+	retried:         {"  and another card tried", true},
+	pendings:        {"payments pending", true},
+	lateWebhooks:    {"  and settled later", true},
+	doubleHolds:     {"double clicks on hold", true},
+	doubleBookings:  {"double clicks on pay", true},
+	droppedHolds:    {"lost answers to a hold", true},
+	droppedBookings: {"lost answers to a booking", true},
+	providerSilent:  {"lost answers of the provider", true},
+	ticketsShown:    {"tickets looked at", true},
+	unknowns:        {"answers that never came", false},
+	soldOuts:        {"buyers told that it is sold out", false},
+	limited:         {"buyers told of their limit", false},
+}
+
+// figures are what is counted and timed while the demo runs. Its methods may be called from many goroutines.
+type figures struct {
+	counts [behaviourCount]atomic.Int64
+	placesSold,
+	placesHeld atomic.Int64 // of areas, as far as buyers were told
+
+	mu     sync.Mutex
+	calls  map[string]*histogram
+	errors map[string]int64
+	recent histogram // of all calls, since the progress was last shown
+	rates  []int64   // holds made in each second since the start
+	start  time.Time
+}
+
+func newFigures() *figures {
+	return &figures{calls: map[string]*histogram{}, errors: map[string]int64{}, start: time.Now()}
+}
+
+func (f *figures) did(b behaviour) { f.counts[b].Add(1) }
+
+func (f *figures) count(b behaviour) int64 { return f.counts[b].Load() }
+
+// held counts a hold that was acknowledged.
+func (f *figures) held() {
+	f.did(holdsMade)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	second := int(time.Since(f.start) / time.Second)
+	for len(f.rates) <= second {
+		f.rates = append(f.rates, 0)
+	}
+	f.rates[second]++
+}
+
+// took notes how long a call took that was answered.
+func (f *figures) took(call string, d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	h := f.calls[call]
+	if h == nil {
+		h = &histogram{}
+		f.calls[call] = h
+	}
+	h.add(d)
+	f.recent.add(d)
+}
+
+func (f *figures) failed(code string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.errors[code]++
+}
+
+// A moment is what the progress shows.
+type moment struct {
+	elapsed    time.Duration
+	holds      int64 // in all
+	p99        time.Duration
+	errors     map[string]int64
+	errorCount int64
+}
+
+// now gives the figures of the moment, and starts the recent ones anew.
+func (f *figures) now() moment {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m := moment{elapsed: time.Since(f.start), holds: f.count(holdsMade), p99: f.recent.quantile(0.99), errors: maps.Clone(f.errors)}
+	for _, n := range m.errors {
+		m.errorCount += n
+	}
+	f.recent = histogram{}
+	return m
+}
+
+// busiest is the most holds made in a second.
+func (f *figures) busiest() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.rates) == 0 {
+		return 0
+	}
+	return slices.Max(f.rates)
+}
+
+// byCount are the errors, most frequent first.
+func byCount(errors map[string]int64) []string {
+	return slices.SortedFunc(maps.Keys(errors), func(a, b string) int {
+		if errors[a] != errors[b] {
+			return int(errors[b] - errors[a])
+		}
+		if a < b {
+			return -1
+		}
+		return 1
+	})
+}
+
+// A histogram of durations, in steps of about 5 %, from 20 µs to 3 minutes.
+type histogram struct {
+	buckets [330]int64
+	total   int64
+}
+
+const (
+	bucketFirst = 20 * time.Microsecond
+	bucketStep  = 1.05
+)
+
+func (h *histogram) add(d time.Duration) {
+	i := 0
+	if d > bucketFirst {
+		i = int(math.Log(float64(d)/float64(bucketFirst))/math.Log(bucketStep)) + 1
+	}
+	h.buckets[min(i, len(h.buckets)-1)]++
+	h.total++
+}
+
+// quantile is the duration that a share q of all do not exceed, to 5 %; 0 where there is none.
+func (h *histogram) quantile(q float64) time.Duration {
+	rank := int64(math.Ceil(q * float64(h.total)))
+	for i, n := range h.buckets {
+		if rank -= n; n > 0 && rank <= 0 {
+			return time.Duration(float64(bucketFirst) * math.Pow(bucketStep, float64(i)))
+		}
+	}
+	return 0
+}
