@@ -136,6 +136,7 @@ var moneyFaults = []fault{
 	{name: "a refund of another amount", want: "money", sql: `UPDATE #refunds SET amount = amount - 1 WHERE order_id = {lateo}`},
 	{name: "an order of another price", want: "money", sql: `UPDATE #orders SET amount = amount + 1 WHERE order_id = {pendingo}`},
 	{name: "a line that does not add up", want: "money", sql: `UPDATE #holds SET lines = replace(lines, ',5250]', ',5252]') WHERE hold_id = {liveh}`},
+	{name: "a hold in no currency", want: "money", sql: `UPDATE #holds SET currency = '' WHERE hold_id = {liveh}`},
 	{name: "money kept without ticket", want: "I6",
 		sql: `INSERT INTO #payments (order_id, provider, payment_id, currency, state, authorized, captured) VALUES ({failedo}, 'sandbox', 'p', 'EUR', 2, 100, 100)`},
 	{name: "money reserved for nothing", want: "I6",

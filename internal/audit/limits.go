@@ -105,7 +105,8 @@ func (h *hall) limitMax(k limitKey) (int, bool) {
 	return 0, false
 }
 
-// compareLimits judges the recount, and the stored counters by it.
+// compareLimits judges the recount, and the stored counters by it. That a limit was lowered under what a customer had
+// already is not stored, and shows as a breach.
 func (h *hall) compareLimits() {
 	for _, k := range sortedLimits(h.limits) {
 		h.a.saw(CheckI9, 1)
