@@ -64,12 +64,17 @@ func (a *App) Serve(ctx context.Context) error {
 		servers, listeners = append(servers, a.server(a.internal())), append(listeners, internal)
 	}
 	failed := make(chan error, len(servers)+1)
-	for i, server := range servers {
+	serve := func(i int) {
 		go func() {
-			if err := server.Serve(listeners[i]); !errors.Is(err, http.ErrServerClosed) {
+			if err := servers[i].Serve(listeners[i]); !errors.Is(err, http.ErrServerClosed) {
 				failed <- err
 			}
 		}()
+	}
+	// Customers, the first of the listeners, wait at the door until everything is ready: else an event whose board is not
+	// loaded yet would be unknown to those who come first after a restart.
+	for i := 1; i < len(servers); i++ {
+		serve(i)
 	}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var work sync.WaitGroup
@@ -84,6 +89,7 @@ func (a *App) Serve(ctx context.Context) error {
 	if err := a.prepare(ctx); err != nil {
 		return errors.Join(err, shutdown(servers, time.Second))
 	}
+	serve(0)
 	a.ready.Store(true)
 	if s.Started != nil {
 		at := Addresses{Public: public.Addr()}
