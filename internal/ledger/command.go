@@ -107,7 +107,8 @@ type BeginPayment struct {
 // Confirm says that a provider has authorized or captured a payment for an order (A16).
 //
 //   - PAID or REFUNDED by the same payment: a repeat.
-//   - The payment was given back before: a repeat, with that Refund.
+//   - The payment was given back before: a repeat, with that Refund. One that was recorded as voided or refused buys
+//     nothing and has nothing to give back: a repeat without a Refund, and the order stays as it is.
 //   - PENDING, amount and currency equal, event not cancelled or stopped, and the hold live and still owner of all its
 //     seats: seats sold, tickets made, PAID. Where only the hold is lost, a rescue (A17): a new claim, RescueHold, on the
 //     same seats (all free, limits allowing), else, if the order AllowOther, on as good ones (see below); PAID.
@@ -146,7 +147,9 @@ type FailPayment struct {
 }
 
 // RecordPayment writes what happened to money: Authorized → Captured | Voided | CaptureRefused, Captured → Refunded
-// (once for each Refund). A state that was recorded before is a repeat. A payment that is not known yet is made by
+// (once for each Refund). A state that was recorded before is a repeat. A void is of the whole, whatever Amount says, and
+// settles the refund that gives the payment back; of the payment that made its order PAID it is a conflict: tell it as
+// CaptureRefused. A payment that is not known yet is made by
 // PaymentAuthorized or PaymentCaptured. CaptureRefused of the payment that made an order PAID voids its tickets, frees
 // its seats and ends it REFUNDED by a refund of amount 0, with an alert (A18).
 //

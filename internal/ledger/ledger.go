@@ -76,7 +76,7 @@ type Batch struct {
 type Result struct {
 	Fault  *fault.Error
 	Repeat bool    // a repeat: the effect was there before
-	Hold   *Hold   // of Hold commands, Extend, Release; of BeginPayment and Confirm too: the hold as it is now
+	Hold   *Hold   // of Hold commands, Extend, Release; of the payment commands too: the hold as it is now
 	Order  *Order  // of the payment commands
 	Refund *Refund // Confirm: this payment must be given back; RecordPayment: the refund that it settled
 	Count  int     // Sweep: holds ended; Block and Unblock: seats changed

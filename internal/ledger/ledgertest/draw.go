@@ -340,7 +340,7 @@ func (h *history) drawSetEvent() ledger.Command {
 	if h.oneIn(15, "what cannot be") {
 		e.HoldTTL = 0
 	}
-	return ledger.SetEvent{Event: e}
+	return ledger.SetEvent{Event: e, Looked: h.oneIn(2, "looked")}
 }
 
 // drawRules sets what an organizer may change. Mostly an event sells, under few bounds.

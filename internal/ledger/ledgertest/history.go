@@ -19,7 +19,7 @@ import (
 
 // Bounds of a random history.
 const (
-	historiesCount  = 50 // in the short form
+	historiesCount  = 40 // in the short form
 	batchesMin      = 4
 	batchesMax      = 14
 	batchSizeMax    = 40
