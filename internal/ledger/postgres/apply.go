@@ -314,4 +314,3 @@ func (t *transaction) rollback(ctx context.Context) error {
 	}
 	return err
 }
-

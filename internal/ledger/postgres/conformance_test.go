@@ -15,7 +15,7 @@ import (
 func TestMain(m *testing.M) { pgserver.Main(m) }
 
 // open opens a ledger; Exercise closes it.
-func open(t *testing.T, o postgres.Options) *postgres.Ledger {
+func open(t testing.TB, o postgres.Options) *postgres.Ledger {
 	t.Helper()
 	l, err := postgres.Open(context.Background(), o)
 	if err != nil {

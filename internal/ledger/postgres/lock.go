@@ -347,4 +347,3 @@ func (t *transaction) lockSeats(p *pipeline) {
 		return nil
 	})
 }
-

@@ -142,6 +142,10 @@ func (l *Ledger) pool(ctx context.Context, what string, conns int) (*pgxpool.Poo
 	config.MaxConns = int32(conns)
 	config.MinConns = 0
 	config.ConnConfig.OnNotice = l.notice
+	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		quickArrays(conn)
+		return nil
+	}
 	if l.options.Exec {
 		// PgBouncer passes on no settings of a connection: each transaction makes its own.
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec

@@ -24,9 +24,9 @@ var racedKeys = []string{"events_pkey", "idempotency_keys_pkey", "limits_pkey", 
 // each table, however much there is.
 type writer struct {
 	*pipeline
-	t    *transaction
-	out  *decide.Output
-	text []byte
+	t      *transaction
+	out    *decide.Output
+	buffer []byte
 }
 
 // write writes everything but COMMIT, in one round trip. It answers false where there was nothing to write.
@@ -81,10 +81,18 @@ func (w *writer) told(err error) error {
 }
 
 // changed is what to say where a locked row is not as it was read.
-func changed(event id.ID, what string) func() error {
+func changed(what string, event func() id.ID) func() error {
 	return func() error {
-		return &ledger.InvariantError{Event: event, What: what + " changed under the lock of the batch that decided on it"}
+		return &ledger.InvariantError{Event: event(), What: what + " changed under the lock of the batch that decided on it"}
 	}
+}
+
+// orderEvent is the event of an order that the batch has locked.
+func (w *writer) orderEvent(order id.ID) id.ID {
+	if o := w.t.source.orders[order]; o != nil {
+		return o.Event
+	}
+	return 0
 }
 
 // split gives the new and the changed rows of a table.
@@ -111,38 +119,31 @@ func (w *writer) events() error {
 	byID := func(a, b *decide.EventWrite) int { return cmp.Compare(a.Event.ID, b.Event.ID) }
 	slices.SortFunc(added, byID)
 	slices.SortFunc(set, byID)
-	args := func(list []*decide.EventWrite) ([]any, error) {
-		bodies := make([]string, len(list))
-		for i, e := range list {
-			body, err := decide.EncodeEvent(e.Event)
-			if err != nil {
-				return nil, err
-			}
-			bodies[i] = body
-		}
-		return []any{
-			column(list, func(e *decide.EventWrite) int64 { return int64(e.Event.ID) }),
-			column(list, func(e *decide.EventWrite) int64 { return e.Event.Version }),
-			column(list, func(e *decide.EventWrite) int16 { return int16(e.Event.State) }), bodies,
-		}, nil
-	}
-	if len(set) > 0 {
-		a, err := args(set)
+	bodies := map[id.ID]string{}
+	for _, e := range w.out.Events {
+		body, err := decide.EncodeEvent(e.Event)
 		if err != nil {
 			return err
 		}
-		w.must(len(set), changed(set[0].Event.ID, "the event's row"), `UPDATE shard.events e SET version = u.version, state = u.state, body = u.body
- FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::text[]) AS u(event_id, version, state, body) WHERE e.event_id = u.event_id`, a...)
+		bodies[e.Event.ID] = body
 	}
+	columns := func(r *rowset, list []*decide.EventWrite) {
+		r.big("version", func(i int) int64 { return list[i].Event.Version })
+		r.small("state", func(i int) int16 { return int16(list[i].Event.State) })
+		r.text("body", func(i int) string { return bodies[list[i].Event.ID] })
+	}
+	r := w.rowset("events", len(set))
+	r.match("event_id", r.int64s(func(i int) int64 { return int64(set[i].Event.ID) }))
+	columns(r, set)
+	r.update(changed("the event's row", func() id.ID { return set[0].Event.ID }))
 	if len(added) == 0 {
 		return nil
 	}
-	a, err := args(added)
-	if err != nil {
-		return err
-	}
-	w.exec(`INSERT INTO shard.events (event_id, version, state, body) SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::text[])`, a...)
-	w.exec(`INSERT INTO shard.seats_versions (event_id, version) SELECT e, 0 FROM unnest($1::bigint[]) AS e`, a[0])
+	r = w.rowset("events", len(added)).big("event_id", func(i int) int64 { return int64(added[i].Event.ID) })
+	columns(r, added)
+	r.insert("")
+	w.exec(`INSERT INTO shard.seats_versions (event_id, version) SELECT e, 0 FROM unnest($1::bigint[]) AS e`,
+		column(added, func(e *decide.EventWrite) int64 { return int64(e.Event.ID) }))
 	return w.layouts(added)
 }
 
@@ -188,73 +189,66 @@ func (w *writer) layouts(added []*decide.EventWrite) error {
 
 func (w *writer) keys() {
 	added, set := split(w.out.Keys, func(k *decide.Key) bool { return w.t.source.keys[k.IdemKey] == nil })
-	args := func(list []*decide.Key) []any {
-		slices.SortFunc(list, func(a, b *decide.Key) int { return compareKeys(a.IdemKey, b.IdemKey) })
-		return []any{
-			column(list, func(k *decide.Key) int64 { return int64(k.Customer) }),
-			column(list, func(k *decide.Key) string { return k.Operation }),
-			column(list, func(k *decide.Key) string { return k.Value }),
-			column(list, func(k *decide.Key) int64 { return int64(k.Subject) }),
-			column(list, func(k *decide.Key) string { return decide.EncodeFields(k.Fields) }),
-			column(list, func(k *decide.Key) int64 { return int64(k.Created) }),
-		}
+	columns := func(r *rowset, list []*decide.Key) {
+		r.big("subject_id", func(i int) int64 { return int64(list[i].Subject) })
+		r.word("fields", func(i int) string { return decide.EncodeFields(list[i].Fields) })
+		r.big("created_at", func(i int) int64 { return int64(list[i].Created) })
 	}
-	if len(set) > 0 { // its hold has been deleted: its 24 hours are over
-		w.exec(`UPDATE shard.idempotency_keys i SET subject_id = u.subject_id, fields = u.fields, created_at = u.created_at
- FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[]) AS u(customer_id, operation, key, subject_id, fields, created_at)
- WHERE i.customer_id = u.customer_id AND i.operation = u.operation AND i.key = u.key`, args(set)...)
-	}
-	if len(added) > 0 {
-		w.exec(`INSERT INTO shard.idempotency_keys (customer_id, operation, key, subject_id, fields, created_at)
- SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::bigint[])`, args(added)...)
-	}
+	// A key is there and yet was used anew where its hold has been deleted: its 24 hours are over.
+	r := w.rowset("idempotency_keys", len(set))
+	r.match("customer_id", r.int64s(func(i int) int64 { return int64(set[i].Customer) }))
+	r.match("operation", r.own(func(i int) string { return set[i].Operation }))
+	r.match("key", r.own(func(i int) string { return set[i].Value }))
+	columns(r, set)
+	r.update(changed("an idempotency key", func() id.ID { return 0 }))
+
+	slices.SortFunc(added, func(a, b *decide.Key) int { return compareKeys(a.IdemKey, b.IdemKey) })
+	r = w.rowset("idempotency_keys", len(added))
+	r.big("customer_id", func(i int) int64 { return int64(added[i].Customer) })
+	r.word("operation", func(i int) string { return added[i].Operation })
+	r.text("key", func(i int) string { return added[i].Value })
+	columns(r, added)
+	r.insert("")
 }
 
 func (w *writer) limits() {
 	type counter = decide.Counter[decide.LimitKey]
 	added, set := split(w.out.Limits, func(c *counter) bool { return w.t.source.limits[c.Key] == nil })
-	args := func(list []*counter) []any {
-		slices.SortFunc(list, func(a, b *counter) int { return compareLimits(a.Key, b.Key) })
-		return []any{
-			column(list, func(c *counter) int16 { return int16(c.Key.Scope) }),
-			column(list, func(c *counter) int64 { return int64(c.Key.Of) }),
-			column(list, func(c *counter) int16 { return c.Key.Category }),
-			column(list, func(c *counter) []byte { return []byte(c.Key.Subject) }),
-			column(list, func(c *counter) int32 { return int32(c.Count) }),
-		}
-	}
-	if len(set) > 0 {
-		w.must(len(set), changed(set[0].Key.Of, "a limit"), `UPDATE shard.limits l SET count = u.count
- FROM unnest($1::smallint[], $2::bigint[], $3::smallint[], $4::bytea[], $5::integer[]) AS u(scope, of_id, category, subject, count)
- WHERE l.scope = u.scope AND l.of_id = u.of_id AND l.category = u.category AND l.subject = u.subject`, args(set)...)
-	}
-	if len(added) > 0 {
-		w.exec(`INSERT INTO shard.limits (scope, of_id, category, subject, count)
- SELECT * FROM unnest($1::smallint[], $2::bigint[], $3::smallint[], $4::bytea[], $5::integer[])`, args(added)...)
-	}
+	r := w.rowset("limits", len(set))
+	r.match("scope", r.int16s(func(i int) int16 { return int16(set[i].Key.Scope) }))
+	r.match("of_id", r.int64s(func(i int) int64 { return int64(set[i].Key.Of) }))
+	r.match("category", r.int16s(func(i int) int16 { return set[i].Key.Category }))
+	r.match("subject", r.ownBytes(func(i int) []byte { return []byte(set[i].Key.Subject) }))
+	r.mid("count", func(i int) int32 { return int32(set[i].Count) })
+	r.update(changed("a limit", func() id.ID { return set[0].Key.Of }))
+
+	slices.SortFunc(added, func(a, b *counter) int { return compareLimits(a.Key, b.Key) })
+	r = w.rowset("limits", len(added))
+	r.small("scope", func(i int) int16 { return int16(added[i].Key.Scope) })
+	r.big("of_id", func(i int) int64 { return int64(added[i].Key.Of) })
+	r.small("category", func(i int) int16 { return added[i].Key.Category })
+	r.set("subject", r.ownBytes(func(i int) []byte { return []byte(added[i].Key.Subject) }))
+	r.mid("count", func(i int) int32 { return int32(added[i].Count) })
+	r.insert("")
 }
 
 func (w *writer) quotas() {
 	type counter = decide.Counter[decide.QuotaKey]
 	added, set := split(w.out.Quotas, func(c *counter) bool { return w.t.source.quotas[c.Key] == nil })
-	args := func(list []*counter) []any {
-		slices.SortFunc(list, func(a, b *counter) int { return compareQuotas(a.Key, b.Key) })
-		return []any{
-			column(list, func(c *counter) int64 { return int64(c.Key.Event) }),
-			column(list, func(c *counter) int16 { return c.Key.Category }),
-			column(list, func(c *counter) int16 { return c.Key.Section }),
-			column(list, func(c *counter) int32 { return int32(c.Count) }),
-		}
-	}
-	if len(set) > 0 {
-		w.must(len(set), changed(set[0].Key.Event, "a quota"), `UPDATE shard.quotas q SET count = u.count
- FROM unnest($1::bigint[], $2::smallint[], $3::smallint[], $4::integer[]) AS u(event_id, category, section, count)
- WHERE q.event_id = u.event_id AND q.category = u.category AND q.section = u.section`, args(set)...)
-	}
-	if len(added) > 0 {
-		w.exec(`INSERT INTO shard.quotas (event_id, category, section, count) SELECT * FROM unnest($1::bigint[], $2::smallint[], $3::smallint[], $4::integer[])`,
-			args(added)...)
-	}
+	r := w.rowset("quotas", len(set))
+	r.match("event_id", r.int64s(func(i int) int64 { return int64(set[i].Key.Event) }))
+	r.match("category", r.int16s(func(i int) int16 { return set[i].Key.Category }))
+	r.match("section", r.int16s(func(i int) int16 { return set[i].Key.Section }))
+	r.mid("count", func(i int) int32 { return int32(set[i].Count) })
+	r.update(changed("a quota", func() id.ID { return set[0].Key.Event }))
+
+	slices.SortFunc(added, func(a, b *counter) int { return compareQuotas(a.Key, b.Key) })
+	r = w.rowset("quotas", len(added))
+	r.big("event_id", func(i int) int64 { return int64(added[i].Key.Event) })
+	r.small("category", func(i int) int16 { return added[i].Key.Category })
+	r.small("section", func(i int) int16 { return added[i].Key.Section })
+	r.mid("count", func(i int) int32 { return int32(added[i].Count) })
+	r.insert("")
 }
 
 // changes raises the version of each touched event as the last lock and writes the change under it (B2).
@@ -268,8 +262,7 @@ func (w *writer) changes() {
  ORDER BY k.n FOR UPDATE OF v`, events)
 	bodies := make([]string, len(list))
 	for i := range list {
-		w.text = decide.AppendChange(w.text[:0], &list[i])
-		bodies[i] = string(w.text)
+		bodies[i] = w.string(decide.AppendChange(w.buffer[:0], &list[i]))
 	}
 	var event, version int64
 	raised := 0
@@ -286,7 +279,7 @@ func (w *writer) changes() {
 			return nil
 		}, func() error {
 			if raised != len(list) {
-				return changed(list[0].Event, "the version of the seats")()
+				return changed("the version of the seats", func() id.ID { return list[0].Event })()
 			}
 			return nil
 		})

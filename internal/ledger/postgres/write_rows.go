@@ -1,7 +1,7 @@
 package postgres
 
 import (
-	"onsale/internal/ledger"
+	"onsale/internal/id"
 	"onsale/internal/ledger/decide"
 )
 
@@ -9,225 +9,233 @@ import (
 // row.
 func (w *writer) orders() {
 	added, set := split(w.out.Orders, func(o *decide.Order) bool { return o.New })
-	if len(set) > 0 {
-		w.must(len(set), changed(set[0].Event, "an order"), `UPDATE shard.orders o SET hold_id = u.hold_id, state = u.state, reason = u.reason,
- payment_id = u.payment_id, rescued = u.rescued, attempt_open = u.attempt_open, updated_at = u.updated_at, sequence = u.sequence
- FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::text[], $5::text[], $6::smallint[], $7::smallint[], $8::bigint[], $9::bigint[])
- AS u(order_id, hold_id, state, reason, payment_id, rescued, attempt_open, updated_at, sequence) WHERE o.order_id = u.order_id`,
-			column(set, func(o *decide.Order) int64 { return int64(o.ID) }),
-			column(set, func(o *decide.Order) int64 { return int64(o.Hold) }),
-			column(set, func(o *decide.Order) int16 { return int16(o.State) }),
-			column(set, func(o *decide.Order) string { return o.Reason }),
-			column(set, func(o *decide.Order) string { return o.Payment }),
-			column(set, func(o *decide.Order) int16 { return bit(o.Rescued) }),
-			column(set, func(o *decide.Order) int16 { return bit(o.AttemptOpen) }),
-			column(set, func(o *decide.Order) int64 { return int64(o.Updated) }),
-			column(set, func(o *decide.Order) int64 { return o.Sequence }))
-	}
-	if len(added) > 0 {
-		w.exec(`INSERT INTO shard.orders (order_id, hold_id, event_id, customer_id, state, reason, amount, currency, provider, payment_id,
- allow_other, rescued, attempt_open, documents, created_at, updated_at, sequence)
- SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::smallint[], $6::text[], $7::bigint[], $8::text[], $9::text[], $10::text[],
- $11::smallint[], $12::smallint[], $13::smallint[], $14::text[], $15::bigint[], $16::bigint[], $17::bigint[])`,
-			column(added, func(o *decide.Order) int64 { return int64(o.ID) }),
-			column(added, func(o *decide.Order) int64 { return int64(o.Hold) }),
-			column(added, func(o *decide.Order) int64 { return int64(o.Event) }),
-			column(added, func(o *decide.Order) int64 { return int64(o.Customer) }),
-			column(added, func(o *decide.Order) int16 { return int16(o.State) }),
-			column(added, func(o *decide.Order) string { return o.Reason }),
-			column(added, func(o *decide.Order) int64 { return o.Amount }),
-			column(added, func(o *decide.Order) string { return o.Currency }),
-			column(added, func(o *decide.Order) string { return o.Provider }),
-			column(added, func(o *decide.Order) string { return o.Payment }),
-			column(added, func(o *decide.Order) int16 { return bit(o.AllowOther) }),
-			column(added, func(o *decide.Order) int16 { return bit(o.Rescued) }),
-			column(added, func(o *decide.Order) int16 { return bit(o.AttemptOpen) }),
-			column(added, func(o *decide.Order) string { return decide.EncodeDocuments(o.Documents) }),
-			column(added, func(o *decide.Order) int64 { return int64(o.Created) }),
-			column(added, func(o *decide.Order) int64 { return int64(o.Updated) }),
-			column(added, func(o *decide.Order) int64 { return o.Sequence }))
-	}
+	w.ordersSet(set)
+	w.ordersAdd(added)
+}
+
+func (w *writer) ordersSet(set []*decide.Order) {
+	r := w.rowset("orders", len(set))
+	r.match("order_id", r.int64s(func(i int) int64 { return int64(set[i].ID) }))
+	r.big("hold_id", func(i int) int64 { return int64(set[i].Hold) })
+	r.small("state", func(i int) int16 { return int16(set[i].State) })
+	r.word("reason", func(i int) string { return set[i].Reason })
+	r.text("payment_id", func(i int) string { return set[i].Payment })
+	r.yes("rescued", func(i int) bool { return set[i].Rescued })
+	r.yes("attempt_open", func(i int) bool { return set[i].AttemptOpen })
+	r.big("updated_at", func(i int) int64 { return int64(set[i].Updated) })
+	r.big("sequence", func(i int) int64 { return set[i].Sequence })
+	r.update(changed("an order", func() id.ID { return set[0].Event }))
+}
+
+func (w *writer) ordersAdd(added []*decide.Order) {
+	r := w.rowset("orders", len(added))
+	r.big("order_id", func(i int) int64 { return int64(added[i].ID) })
+	r.big("hold_id", func(i int) int64 { return int64(added[i].Hold) })
+	r.big("event_id", func(i int) int64 { return int64(added[i].Event) })
+	r.big("customer_id", func(i int) int64 { return int64(added[i].Customer) })
+	r.small("state", func(i int) int16 { return int16(added[i].State) })
+	r.word("reason", func(i int) string { return added[i].Reason })
+	r.big("amount", func(i int) int64 { return added[i].Amount })
+	r.word("currency", func(i int) string { return added[i].Currency })
+	r.word("provider", func(i int) string { return added[i].Provider })
+	r.word("payment_id", func(i int) string { return added[i].Payment })
+	r.yes("allow_other", func(i int) bool { return added[i].AllowOther })
+	r.yes("rescued", func(i int) bool { return added[i].Rescued })
+	r.yes("attempt_open", func(i int) bool { return added[i].AttemptOpen })
+	r.word("documents", func(i int) string { return decide.EncodeDocuments(added[i].Documents) })
+	r.big("created_at", func(i int) int64 { return int64(added[i].Created) })
+	r.big("updated_at", func(i int) int64 { return int64(added[i].Updated) })
+	r.big("sequence", func(i int) int64 { return added[i].Sequence })
+	r.insert("")
 }
 
 // payments of a locked order: nobody else can write them.
 func (w *writer) payments() {
-	list := w.out.Pays
-	if len(list) == 0 {
-		return
-	}
-	w.exec(`INSERT INTO shard.payments AS p (order_id, provider, payment_id, currency, state, authorized, captured, voided, refunded, refund_id)
- SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::smallint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[])
- ON CONFLICT (order_id, provider, payment_id) DO UPDATE SET state = excluded.state, authorized = excluded.authorized, captured = excluded.captured,
- voided = excluded.voided, refunded = excluded.refunded, refund_id = excluded.refund_id`,
-		column(list, func(p *decide.Payment) int64 { return int64(p.Order) }),
-		column(list, func(p *decide.Payment) string { return p.Provider }),
-		column(list, func(p *decide.Payment) string { return p.ID }),
-		column(list, func(p *decide.Payment) string { return p.Currency }),
-		column(list, func(p *decide.Payment) int16 { return int16(p.State) }),
-		column(list, func(p *decide.Payment) int64 { return p.Authorized }),
-		column(list, func(p *decide.Payment) int64 { return p.Captured }),
-		column(list, func(p *decide.Payment) int64 { return p.Voided }),
-		column(list, func(p *decide.Payment) int64 { return p.Refunded }),
-		column(list, func(p *decide.Payment) int64 { return int64(p.Refund) }))
+	added, set := split(w.out.Pays, func(p *decide.Payment) bool { return p.New })
+	w.paymentsSet(set)
+	w.paymentsAdd(added)
+}
+
+func (w *writer) paymentsSet(set []*decide.Payment) {
+	r := w.rowset("payments", len(set))
+	r.match("order_id", r.int64s(func(i int) int64 { return int64(set[i].Order) }))
+	r.small("state", func(i int) int16 { return int16(set[i].State) })
+	r.big("authorized", func(i int) int64 { return set[i].Authorized })
+	r.big("captured", func(i int) int64 { return set[i].Captured })
+	r.big("voided", func(i int) int64 { return set[i].Voided })
+	r.big("refunded", func(i int) int64 { return set[i].Refunded })
+	r.big("refund_id", func(i int) int64 { return int64(set[i].Refund) })
+	r.match("provider", r.own(func(i int) string { return set[i].Provider }))
+	r.match("payment_id", r.own(func(i int) string { return set[i].ID }))
+	r.update(changed("a payment", func() id.ID { return w.orderEvent(set[0].Order) }))
+}
+
+func (w *writer) paymentsAdd(added []*decide.Payment) {
+	r := w.rowset("payments", len(added))
+	r.big("order_id", func(i int) int64 { return int64(added[i].Order) })
+	r.word("provider", func(i int) string { return added[i].Provider })
+	r.text("payment_id", func(i int) string { return added[i].ID })
+	r.word("currency", func(i int) string { return added[i].Currency })
+	r.small("state", func(i int) int16 { return int16(added[i].State) })
+	r.big("authorized", func(i int) int64 { return added[i].Authorized })
+	r.big("captured", func(i int) int64 { return added[i].Captured })
+	r.big("voided", func(i int) int64 { return added[i].Voided })
+	r.big("refunded", func(i int) int64 { return added[i].Refunded })
+	r.big("refund_id", func(i int) int64 { return int64(added[i].Refund) })
+	r.insert("")
 }
 
 // refunds of a locked order: nobody else can write them.
 func (w *writer) refunds() {
-	list := w.out.Refunds
-	if len(list) == 0 {
-		return
-	}
-	w.exec(`INSERT INTO shard.refunds (refund_id, order_id, provider, payment_id, state, amount, currency, reason, created_at)
- SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::smallint[], $6::bigint[], $7::text[], $8::text[], $9::bigint[])
- ON CONFLICT (refund_id) DO UPDATE SET state = excluded.state`,
-		column(list, func(r *decide.Refund) int64 { return int64(r.ID) }),
-		column(list, func(r *decide.Refund) int64 { return int64(r.Order) }),
-		column(list, func(r *decide.Refund) string { return r.Provider }),
-		column(list, func(r *decide.Refund) string { return r.Payment }),
-		column(list, func(r *decide.Refund) int16 { return int16(r.State) }),
-		column(list, func(r *decide.Refund) int64 { return r.Amount }),
-		column(list, func(r *decide.Refund) string { return r.Currency }),
-		column(list, func(r *decide.Refund) string { return r.Reason }),
-		column(list, func(r *decide.Refund) int64 { return int64(r.Created) }))
+	added, set := split(w.out.Refunds, func(r *decide.Refund) bool { return r.New })
+	w.refundsSet(set)
+	w.refundsAdd(added)
+}
+
+func (w *writer) refundsSet(set []*decide.Refund) {
+	r := w.rowset("refunds", len(set))
+	r.match("refund_id", r.int64s(func(i int) int64 { return int64(set[i].ID) }))
+	r.small("state", func(i int) int16 { return int16(set[i].State) })
+	r.update(changed("a refund", func() id.ID { return w.orderEvent(set[0].Order) }))
+}
+
+func (w *writer) refundsAdd(added []*decide.Refund) {
+	r := w.rowset("refunds", len(added))
+	r.big("refund_id", func(i int) int64 { return int64(added[i].ID) })
+	r.big("order_id", func(i int) int64 { return int64(added[i].Order) })
+	r.word("provider", func(i int) string { return added[i].Provider })
+	r.text("payment_id", func(i int) string { return added[i].Payment })
+	r.small("state", func(i int) int16 { return int16(added[i].State) })
+	r.big("amount", func(i int) int64 { return added[i].Amount })
+	r.word("currency", func(i int) string { return added[i].Currency })
+	r.word("reason", func(i int) string { return added[i].Reason })
+	r.big("created_at", func(i int) int64 { return int64(added[i].Created) })
+	r.insert("")
 }
 
 func (w *writer) holds() {
 	added, set := split(w.out.Holds, func(h *decide.Hold) bool { return h.New })
-	if len(set) > 0 {
-		w.must(len(set), changed(set[0].Event, "a hold"), `UPDATE shard.holds h SET state = u.state, expires_at = u.expires_at,
- extended_count = u.extended_count, window_used = u.window_used, order_id = u.order_id
- FROM unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::integer[], $5::smallint[], $6::bigint[])
- AS u(hold_id, state, expires_at, extended_count, window_used, order_id) WHERE h.hold_id = u.hold_id`,
-			column(set, func(h *decide.Hold) int64 { return int64(h.ID) }),
-			column(set, func(h *decide.Hold) int16 { return int16(h.State) }),
-			column(set, func(h *decide.Hold) int64 { return int64(h.Expires) }),
-			column(set, func(h *decide.Hold) int32 { return int32(h.Extended) }),
-			column(set, func(h *decide.Hold) int16 { return bit(h.Window) }),
-			column(set, func(h *decide.Hold) int64 { return int64(h.Order) }))
-	}
-	if len(added) > 0 {
-		w.exec(`INSERT INTO shard.holds (hold_id, event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at,
- extended_count, window_used, order_id, session_id, exchange_of, offer_id)
- SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::smallint[], $5::integer[], $6::text[], $7::text[], $8::text[], $9::bigint[], $10::bigint[],
- $11::integer[], $12::smallint[], $13::bigint[], $14::bigint[], $15::bigint[], $16::bigint[])`,
-			column(added, func(h *decide.Hold) int64 { return int64(h.ID) }),
-			column(added, func(h *decide.Hold) int64 { return int64(h.Event) }),
-			column(added, func(h *decide.Hold) int64 { return int64(h.Customer) }),
-			column(added, func(h *decide.Hold) int16 { return int16(h.State) }),
-			column(added, func(h *decide.Hold) int32 { return h.Area }),
-			column(added, func(h *decide.Hold) string { return w.string(decide.AppendLines(w.text[:0], h.Lines)) }),
-			column(added, func(h *decide.Hold) string { return w.string(decide.AppendDraws(w.text[:0], h.Draws)) }),
-			column(added, func(h *decide.Hold) string { return h.Currency }),
-			column(added, func(h *decide.Hold) int64 { return int64(h.Created) }),
-			column(added, func(h *decide.Hold) int64 { return int64(h.Expires) }),
-			column(added, func(h *decide.Hold) int32 { return int32(h.Extended) }),
-			column(added, func(h *decide.Hold) int16 { return bit(h.Window) }),
-			column(added, func(h *decide.Hold) int64 { return int64(h.Order) }),
-			column(added, func(h *decide.Hold) int64 { return int64(h.Session) }),
-			column(added, func(h *decide.Hold) int64 { return int64(h.Exchange) }),
-			column(added, func(h *decide.Hold) int64 { return int64(h.Offer) }))
-	}
+	w.holdsSet(set)
+	w.holdsAdd(added)
+}
+
+func (w *writer) holdsSet(set []*decide.Hold) {
+	r := w.rowset("holds", len(set))
+	r.match("hold_id", r.int64s(func(i int) int64 { return int64(set[i].ID) }))
+	r.small("state", func(i int) int16 { return int16(set[i].State) })
+	r.big("expires_at", func(i int) int64 { return int64(set[i].Expires) })
+	r.mid("extended_count", func(i int) int32 { return int32(set[i].Extended) })
+	r.yes("window_used", func(i int) bool { return set[i].Window })
+	r.big("order_id", func(i int) int64 { return int64(set[i].Order) })
+	r.update(changed("a hold", func() id.ID { return set[0].Event }))
+}
+
+func (w *writer) holdsAdd(added []*decide.Hold) {
+	r := w.rowset("holds", len(added))
+	r.big("hold_id", func(i int) int64 { return int64(added[i].ID) })
+	r.big("event_id", func(i int) int64 { return int64(added[i].Event) })
+	r.big("customer_id", func(i int) int64 { return int64(added[i].Customer) })
+	r.small("state", func(i int) int16 { return int16(added[i].State) })
+	r.mid("area", func(i int) int32 { return added[i].Area })
+	r.text("lines", func(i int) string { return w.string(decide.AppendLines(w.buffer[:0], added[i].Lines)) })
+	r.word("draws", func(i int) string { return w.string(decide.AppendDraws(w.buffer[:0], added[i].Draws)) })
+	r.word("currency", func(i int) string { return added[i].Currency })
+	r.big("created_at", func(i int) int64 { return int64(added[i].Created) })
+	r.big("expires_at", func(i int) int64 { return int64(added[i].Expires) })
+	r.mid("extended_count", func(i int) int32 { return int32(added[i].Extended) })
+	r.yes("window_used", func(i int) bool { return added[i].Window })
+	r.big("order_id", func(i int) int64 { return int64(added[i].Order) })
+	r.big("session_id", func(i int) int64 { return int64(added[i].Session) })
+	r.big("exchange_of", func(i int) int64 { return int64(added[i].Exchange) })
+	r.big("offer_id", func(i int) int64 { return int64(added[i].Offer) })
+	r.insert("")
 }
 
 // string keeps the buffer that a text was written to.
 func (w *writer) string(text []byte) string {
-	w.text = text
+	w.buffer = text
 	return string(text)
 }
 
 func (w *writer) buckets() {
-	list := w.out.Buckets
-	if len(list) == 0 {
-		return
-	}
-	w.must(len(list), changed(list[0].Event, "an area"), `UPDATE shard.buckets b SET capacity = u.capacity, held = u.held, sold = u.sold
- FROM unnest($1::bigint[], $2::integer[], $3::smallint[], $4::integer[], $5::integer[], $6::integer[]) AS u(event_id, area, number, capacity, held, sold)
- WHERE b.event_id = u.event_id AND b.area = u.area AND b.number = u.number`,
-		column(list, func(b *decide.Bucket) int64 { return int64(b.Event) }),
-		column(list, func(b *decide.Bucket) int32 { return b.Area }),
-		column(list, func(b *decide.Bucket) int16 { return b.Number }),
-		column(list, func(b *decide.Bucket) int32 { return b.Capacity }),
-		column(list, func(b *decide.Bucket) int32 { return b.Held }),
-		column(list, func(b *decide.Bucket) int32 { return b.Sold }))
+	set := w.out.Buckets
+	r := w.rowset("buckets", len(set))
+	r.match("event_id", r.int64s(func(i int) int64 { return int64(set[i].Event) }))
+	r.match("area", r.int32s(func(i int) int32 { return set[i].Area }))
+	r.match("number", r.int16s(func(i int) int16 { return set[i].Number }))
+	r.mid("capacity", func(i int) int32 { return set[i].Capacity })
+	r.mid("held", func(i int) int32 { return set[i].Held })
+	r.mid("sold", func(i int) int32 { return set[i].Sold })
+	r.update(changed("an area", func() id.ID { return set[0].Event }))
 }
 
 // seats are fenced (A8): a row that is not in the state, claim and epoch that were decided on is not written.
 func (w *writer) seats() {
-	list := w.out.Seats
-	if len(list) == 0 {
-		return
-	}
-	w.must(len(list), changed(list[0].Event, "a seat"), `UPDATE shard.seats s SET state = u.state, claim_id = u.claim_id, epoch = u.epoch,
- when_free = u.when_free, returned_at = u.returned_at
- FROM unnest($1::bigint[], $2::integer[], $3::smallint[], $4::bigint[], $5::bigint[], $6::smallint[], $7::bigint[], $8::smallint[], $9::bigint[], $10::bigint[])
- AS u(event_id, seat_index, state, claim_id, epoch, when_free, returned_at, was_state, was_claim, was_epoch)
- WHERE s.event_id = u.event_id AND s.seat_index = u.seat_index AND s.state = u.was_state AND s.claim_id = u.was_claim AND s.epoch = u.was_epoch`,
-		column(list, func(s *decide.Seat) int64 { return int64(s.Event) }),
-		column(list, func(s *decide.Seat) int32 { return s.Index }),
-		column(list, func(s *decide.Seat) int16 { return int16(s.State) }),
-		column(list, func(s *decide.Seat) int64 { return int64(s.Claim) }),
-		column(list, func(s *decide.Seat) int64 { return s.Epoch }),
-		column(list, func(s *decide.Seat) int16 { return bit(s.WhenFree) }),
-		column(list, func(s *decide.Seat) int64 { return int64(s.ReturnedAt) }),
-		column(list, func(s *decide.Seat) int16 { return int16(s.WasState) }),
-		column(list, func(s *decide.Seat) int64 { return int64(s.WasClaim) }),
-		column(list, func(s *decide.Seat) int64 { return s.WasEpoch }))
+	set := w.out.Seats
+	r := w.rowset("seats", len(set))
+	r.match("event_id", r.int64s(func(i int) int64 { return int64(set[i].Event) }))
+	r.match("seat_index", r.int32s(func(i int) int32 { return set[i].Index }))
+	r.match("state", r.int16s(func(i int) int16 { return int16(set[i].WasState) }))
+	r.match("claim_id", r.int64s(func(i int) int64 { return int64(set[i].WasClaim) }))
+	r.match("epoch", r.int64s(func(i int) int64 { return set[i].WasEpoch }))
+	r.small("state", func(i int) int16 { return int16(set[i].State) })
+	r.big("claim_id", func(i int) int64 { return int64(set[i].Claim) })
+	r.big("epoch", func(i int) int64 { return set[i].Epoch })
+	r.yes("when_free", func(i int) bool { return set[i].WhenFree })
+	r.big("returned_at", func(i int) int64 { return int64(set[i].ReturnedAt) })
+	r.update(changed("a seat", func() id.ID { return set[0].Event }))
 }
 
 // tickets writes changed ones first: a void ticket makes room for the seat's next one.
 func (w *writer) tickets() {
 	added, set := split(w.out.Tickets, func(t *decide.Ticket) bool { return t.New })
-	if len(set) > 0 {
-		w.must(len(set), changed(set[0].Event, "a ticket"), `UPDATE shard.tickets t SET state = u.state
- FROM unnest($1::bigint[], $2::smallint[]) AS u(ticket_id, state) WHERE t.ticket_id = u.ticket_id`,
-			column(set, func(t *decide.Ticket) int64 { return int64(t.ID) }),
-			column(set, func(t *decide.Ticket) int16 { return int16(t.State) }))
-	}
-	if len(added) > 0 {
-		w.exec(`INSERT INTO shard.tickets (ticket_id, order_id, event_id, customer_id, state, seat_index, area, category, total)
- SELECT u.a, u.b, u.c, u.d, u.e, nullif(u.f, -1), nullif(u.g, -1), u.h, u.i
- FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::smallint[], $6::integer[], $7::integer[], $8::smallint[], $9::bigint[])
- AS u(a, b, c, d, e, f, g, h, i)`,
-			column(added, func(t *decide.Ticket) int64 { return int64(t.ID) }),
-			column(added, func(t *decide.Ticket) int64 { return int64(t.Order) }),
-			column(added, func(t *decide.Ticket) int64 { return int64(t.Event) }),
-			column(added, func(t *decide.Ticket) int64 { return int64(t.Customer) }),
-			column(added, func(t *decide.Ticket) int16 { return int16(t.State) }),
-			column(added, func(t *decide.Ticket) int32 { return t.Seat }),
-			column(added, func(t *decide.Ticket) int32 { return t.Area }),
-			column(added, func(t *decide.Ticket) int16 { return t.Category }),
-			column(added, func(t *decide.Ticket) int64 { return t.Total }))
-	}
+	w.ticketsSet(set)
+	w.ticketsAdd(added)
+}
+
+func (w *writer) ticketsSet(set []*decide.Ticket) {
+	r := w.rowset("tickets", len(set))
+	r.match("ticket_id", r.int64s(func(i int) int64 { return int64(set[i].ID) }))
+	r.small("state", func(i int) int16 { return int16(set[i].State) })
+	r.update(changed("a ticket", func() id.ID { return set[0].Event }))
+}
+
+func (w *writer) ticketsAdd(added []*decide.Ticket) {
+	r := w.rowset("tickets", len(added))
+	r.big("ticket_id", func(i int) int64 { return int64(added[i].ID) })
+	r.big("order_id", func(i int) int64 { return int64(added[i].Order) })
+	r.big("event_id", func(i int) int64 { return int64(added[i].Event) })
+	r.big("customer_id", func(i int) int64 { return int64(added[i].Customer) })
+	r.small("state", func(i int) int16 { return int16(added[i].State) })
+	r.set("seat_index", "nullif("+r.int32s(func(i int) int32 { return added[i].Seat })+", -1)")
+	r.set("area", "nullif("+r.int32s(func(i int) int32 { return added[i].Area })+", -1)")
+	r.small("category", func(i int) int16 { return added[i].Category })
+	r.big("total", func(i int) int64 { return added[i].Total })
+	r.insert("")
 }
 
 func (w *writer) notices() {
 	list := w.out.Notices
-	if len(list) == 0 {
-		return
-	}
-	w.exec(`INSERT INTO shard.outbox (order_id, sequence, kind, alert, body, created_at)
- SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::smallint[], $5::text[], $6::bigint[])`,
-		column(list, func(n ledger.Notice) int64 { return int64(n.Order) }),
-		column(list, func(n ledger.Notice) int64 { return n.Sequence }),
-		column(list, func(n ledger.Notice) string { return n.Kind }),
-		column(list, func(n ledger.Notice) int16 { return bit(n.Alert) }),
-		column(list, func(n ledger.Notice) string { return string(n.Body) }),
-		column(list, func(n ledger.Notice) int64 { return int64(n.At) }))
+	r := w.rowset("outbox", len(list))
+	r.big("order_id", func(i int) int64 { return int64(list[i].Order) })
+	r.big("sequence", func(i int) int64 { return list[i].Sequence })
+	r.word("kind", func(i int) string { return list[i].Kind })
+	r.yes("alert", func(i int) bool { return list[i].Alert })
+	r.text("body", func(i int) string { return string(list[i].Body) })
+	r.big("created_at", func(i int) int64 { return int64(list[i].At) })
+	r.insert("")
 }
 
 func (w *writer) history() {
 	list := w.out.History
-	if len(list) == 0 {
-		return
-	}
-	w.exec(`INSERT INTO shard.history (event_id, claim_id, was, becomes, why, seats, places, at)
- SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::integer[], $8::bigint[])`,
-		column(list, func(t decide.Transition) int64 { return int64(t.Event) }),
-		column(list, func(t decide.Transition) int64 { return int64(t.Claim) }),
-		column(list, func(t decide.Transition) string { return t.From }),
-		column(list, func(t decide.Transition) string { return t.To }),
-		column(list, func(t decide.Transition) string { return t.Why }),
-		column(list, func(t decide.Transition) string { return w.string(t.AppendClaims(w.text[:0])) }),
-		column(list, func(t decide.Transition) int32 { return int32(t.Count) }),
-		column(list, func(t decide.Transition) int64 { return int64(t.At) }))
+	r := w.rowset("history", len(list))
+	r.big("event_id", func(i int) int64 { return int64(list[i].Event) })
+	r.big("claim_id", func(i int) int64 { return int64(list[i].Claim) })
+	r.word("was", func(i int) string { return list[i].From })
+	r.word("becomes", func(i int) string { return list[i].To })
+	r.word("why", func(i int) string { return list[i].Why })
+	r.text("seats", func(i int) string { return w.string(list[i].AppendClaims(w.buffer[:0])) })
+	r.mid("places", func(i int) int32 { return int32(list[i].Count) })
+	r.big("at", func(i int) int64 { return int64(list[i].At) })
+	r.insert("")
 }

@@ -5,6 +5,8 @@
 -- money is minor units; yes and no are 1 and 0, so that one query reads both dialects. No foreign keys on purpose (their
 -- share locks on the one event row are contention): `audit` checks every reference.
 --
+-- Texts in keys are compared as bytes (COLLATE "C"): the order does not change with the system's locales.
+--
 -- Rows that are written again and again have room beside them in their page (fillfactor), so that the new version needs
 -- no new index entry where no indexed column changes.
 
@@ -16,7 +18,7 @@ CREATE TABLE events (
 );
 
 CREATE TABLE layouts (
-  plan_hash text  PRIMARY KEY,
+  plan_hash text  COLLATE "C" PRIMARY KEY,
   body      bytea NOT NULL                -- ledger.Layout, see ledger/decide codec
 );
 
@@ -93,8 +95,8 @@ CREATE INDEX orders_customer ON orders (customer_id, order_id);
 
 CREATE TABLE payments (
   order_id   bigint   NOT NULL,
-  provider   text     NOT NULL,
-  payment_id text     NOT NULL,
+  provider   text     COLLATE "C" NOT NULL,
+  payment_id text     COLLATE "C" NOT NULL,
   currency   text     NOT NULL,
   state      smallint NOT NULL,
   authorized bigint   NOT NULL DEFAULT 0,
@@ -139,14 +141,15 @@ CREATE INDEX tickets_order ON tickets (order_id);
 
 CREATE TABLE idempotency_keys (
   customer_id bigint NOT NULL,
-  operation   text   NOT NULL,
-  key         text   NOT NULL,
+  operation   text   COLLATE "C" NOT NULL,
+  key         text   COLLATE "C" NOT NULL,
   subject_id  bigint NOT NULL,            -- the hold or order that was its effect
   fields      text   NOT NULL,
   created_at  bigint NOT NULL,
   PRIMARY KEY (customer_id, operation, key)
 );
-CREATE INDEX idempotency_keys_age ON idempotency_keys (created_at);
+-- Keys are made in the order of time, so their pages are too.
+CREATE INDEX idempotency_keys_age ON idempotency_keys USING brin (created_at) WITH (pages_per_range = 32);
 
 CREATE TABLE limits (
   scope    smallint NOT NULL,
@@ -179,8 +182,8 @@ CREATE INDEX outbox_unpublished ON outbox (order_id, sequence) WHERE published_a
 CREATE INDEX outbox_published ON outbox (published_at) WHERE published_at IS NOT NULL;
 
 CREATE TABLE webhooks (
-  provider   text     NOT NULL,
-  event_id   text     NOT NULL,           -- the provider's
+  provider   text     COLLATE "C" NOT NULL,
+  event_id   text     COLLATE "C" NOT NULL, -- the provider's
   order_ref  text     NOT NULL,
   payment_id text     NOT NULL,
   amount     bigint   NOT NULL,
@@ -192,7 +195,7 @@ CREATE TABLE webhooks (
 CREATE INDEX webhooks_age ON webhooks (dead, at);
 
 CREATE TABLE history (
-  history_id bigint   GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  history_id bigint   GENERATED ALWAYS AS IDENTITY (CACHE 256) PRIMARY KEY,
   event_id   bigint   NOT NULL,
   claim_id   bigint   NOT NULL,           -- 0: an organizer's block
   was        text     NOT NULL,
@@ -213,7 +216,7 @@ CREATE TABLE changes (
 CREATE INDEX changes_age ON changes (at);
 
 CREATE TABLE leases (
-  name     text   PRIMARY KEY,
+  name     text   COLLATE "C" PRIMARY KEY,
   holder   text   NOT NULL,
   fence    bigint NOT NULL,
   until_at bigint NOT NULL
