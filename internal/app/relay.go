@@ -17,7 +17,7 @@ type relay struct {
 
 func newRelay(store Store, log *slog.Logger) *relay {
 	r := &relay{counts: &outbox.Count{}}
-	r.Relay = outbox.NewRelay(store, []outbox.Handler{outbox.Dedup(outbox.Log(log), ordersRemembered), r.counts},
+	r.Relay = outbox.NewRelay(store, []outbox.Handler{outbox.Dedup(outbox.Log(log), ordersRemembered), outbox.Dedup(r.counts, ordersRemembered)},
 		outbox.Options{Holder: holder(), Log: log})
 	return r
 }

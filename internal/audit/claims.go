@@ -24,7 +24,8 @@ type hall struct {
 	starts   []start
 	limits   map[limitKey]int64
 	quotas   map[quotaKey]int64
-	refunded map[id.ID]bool // tickets of refunds whose seats are not released yet
+	newest   map[any]ledger.Time // by limitKey or quotaKey: when the last claim under it was made
+	refunded map[id.ID]bool      // tickets of refunds whose seats are not released yet
 }
 
 // orderBrief is what the claims of an event need to know of its orders.

@@ -75,7 +75,7 @@ func (a *audit) walkEvents() {
 func (a *audit) walkEvent(side *byEvent, e eventRow, known bool) {
 	h := &hall{
 		a: a, id: e.id, known: known, totals: newEventTotals(e),
-		orders: map[id.ID]*orderBrief{}, claims: map[id.ID]*claim{}, limits: map[limitKey]int64{}, quotas: map[quotaKey]int64{},
+		orders: map[id.ID]*orderBrief{}, claims: map[id.ID]*claim{}, limits: map[limitKey]int64{}, quotas: map[quotaKey]int64{}, newest: map[any]ledger.Time{},
 		refunded: map[id.ID]bool{}, layout: &ledger.Layout{},
 	}
 	a.events[e.id] = h.totals

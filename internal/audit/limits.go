@@ -22,8 +22,10 @@ type quotaKey struct{ category, section int16 }
 
 // showCount is a customer's claims over the events of a show that limit them.
 type showCount struct {
-	count int64
-	max   int
+	count  int64
+	max    int
+	newest ledger.Time // when the last of them was made
+	set    ledger.Time // when the limits of one of the events changed last
 }
 
 func customerSubject(customer id.ID) string {
@@ -39,7 +41,7 @@ func (h *hall) count(v *holdRow) {
 	for _, l := range h.event.Limits {
 		switch l.Scope {
 		case ledger.PerEvent:
-			h.limits[limitKey{l.Scope, h.id, -1, subject}] += int64(len(v.lines))
+			h.countLimit(limitKey{l.Scope, h.id, -1, subject}, int64(len(v.lines)), v.created)
 		case ledger.PerCategory:
 			n := int64(0)
 			for _, line := range v.lines {
@@ -48,7 +50,7 @@ func (h *hall) count(v *holdRow) {
 				}
 			}
 			if n > 0 {
-				h.limits[limitKey{l.Scope, h.id, l.Category, subject}] += n
+				h.countLimit(limitKey{l.Scope, h.id, l.Category, subject}, n, v.created)
 			}
 		case ledger.PerShow:
 			k := limitKey{l.Scope, h.event.Show, -1, subject}
@@ -59,16 +61,28 @@ func (h *hall) count(v *holdRow) {
 			}
 			c.count += int64(len(v.lines))
 			c.max = max(c.max, l.Max)
+			c.newest, c.set = max(c.newest, v.created), max(c.set, h.event.LimitsAt)
 		}
 	}
 	for _, q := range h.event.Quotas {
 		for _, line := range v.lines {
 			if section, ok := h.section(v.area, line.seat); ok && (q.Category < 0 || q.Category == line.category) && (q.Section < 0 || q.Section == section) {
-				h.quotas[quotaKey{q.Category, q.Section}]++
+				k := quotaKey{q.Category, q.Section}
+				h.quotas[k]++
+				h.newest[k] = max(h.newest[k], v.created)
 			}
 		}
 	}
 }
+
+func (h *hall) countLimit(k limitKey, n int64, made ledger.Time) {
+	h.limits[k] += n
+	h.newest[k] = max(h.newest[k], made)
+}
+
+// since says whether a claim was made under a counter since the event's limits changed last. Where none was, more than is
+// allowed now may have been allowed then.
+func (h *hall) since(k any) bool { return h.newest[k] >= h.event.LimitsAt }
 
 func (h *hall) section(area, seat int32) (int16, bool) {
 	switch {
@@ -91,7 +105,7 @@ func (h *hall) countDocuments(v *orderRow) {
 		return
 	}
 	for _, d := range documents {
-		h.limits[limitKey{ledger.PerDocument, h.id, -1, d}]++
+		h.countLimit(limitKey{ledger.PerDocument, h.id, -1, d}, 1, v.created)
 	}
 }
 
@@ -105,12 +119,12 @@ func (h *hall) limitMax(k limitKey) (int, bool) {
 	return 0, false
 }
 
-// compareLimits judges the recount, and the stored counters by it. That a limit was lowered under what a customer had
-// already is not stored, and shows as a breach.
+// compareLimits judges the recount, and the stored counters by it. A limit that was lowered under what a customer had
+// already is not broken by that.
 func (h *hall) compareLimits() {
 	for _, k := range sortedLimits(h.limits) {
 		h.a.saw(CheckI9, 1)
-		if most, ok := h.limitMax(k); ok && h.limits[k] > int64(most) {
+		if most, ok := h.limitMax(k); ok && h.limits[k] > int64(most) && h.since(k) {
 			h.bad(CheckI9, k.text(), "%d places, %d are allowed by %s", h.limits[k], most, k.word())
 		}
 	}
@@ -146,7 +160,7 @@ func (a *audit) showLimits() {
 	for _, k := range sortedLimits(a.shows) {
 		c := a.shows[k]
 		a.saw(CheckI9, 1)
-		if c.count > int64(c.max) {
+		if c.count > int64(c.max) && c.newest >= c.set {
 			a.bad(CheckI9, 0, k.text(), "%d places, %d are allowed by %s", c.count, c.max, k.word())
 		}
 		a.compareLimit(k, stored[k], c.count, 0)
@@ -164,7 +178,7 @@ func (h *hall) compareQuotas() {
 			}
 		}
 		h.a.saw(CheckI9, 1)
-		if n := h.quotas[quotaKey{q.Category, q.Section}]; n > int64(most) {
+		if n := h.quotas[quotaKey{q.Category, q.Section}]; n > int64(most) && h.since(quotaKey{q.Category, q.Section}) {
 			h.bad(CheckI9, quotaText(q.Category, q.Section), "%d places, %d are on sale", n, most)
 		}
 	}

@@ -104,7 +104,8 @@ type BeginPayment struct {
 	Documents  []string
 }
 
-// Confirm says that a provider has authorized or captured a payment for an order (A16).
+// Confirm says that a provider has authorized or captured a payment for an order (A16). Of a payment that is known already
+// the amount and currency written down count, not those said here.
 //
 //   - PAID or REFUNDED by the same payment: a repeat.
 //   - The payment was given back before: a repeat, with that Refund. One that was recorded as voided or refused buys

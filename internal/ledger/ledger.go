@@ -11,6 +11,7 @@ package ledger
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"onsale/internal/fault"
@@ -173,6 +174,10 @@ type Event struct {
 	Limits      []Limit
 	Quotas      []Quota
 	Returns     ReturnsMode
+
+	// LimitsAt is when Limits or Quotas changed last. The ledger sets it, whatever a SetEvent says: claims made before may
+	// be more than is allowed now, those made since may not.
+	LimitsAt Time
 }
 
 // A Tier is the price of one category. A category without a tier is not sold.
@@ -231,6 +236,13 @@ func (q Quota) MaxAt(now Time) int {
 // Covers says whether a place of this category and section counts under the quota.
 func (q Quota) Covers(category, section int16) bool {
 	return (q.Category < 0 || q.Category == category) && (q.Section < 0 || q.Section == section)
+}
+
+// SameLimits says whether two rows of an event bound claims alike.
+func (e *Event) SameLimits(o *Event) bool {
+	return slices.Equal(e.Limits, o.Limits) && slices.EqualFunc(e.Quotas, o.Quotas, func(a, b Quota) bool {
+		return a.Category == b.Category && a.Section == b.Section && a.Max == b.Max && slices.Equal(a.Steps, b.Steps)
+	})
 }
 
 // Tier finds the price of a category.

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 
 	"onsale/internal/fault"
@@ -25,7 +26,12 @@ func (m *Model) setEvent(c SetEvent) Result {
 	}
 	if old != nil {
 		stopped := old.State == Stopped && !c.Looked
+		limitsAt := m.now
+		if slices.Equal(old.Limits, c.Event.Limits) && reflect.DeepEqual(cloneEvent(old.Event).Quotas, cloneEvent(c.Event).Quotas) {
+			limitsAt = old.LimitsAt
+		}
 		old.Event = cloneEvent(c.Event)
+		old.LimitsAt = limitsAt
 		if stopped {
 			old.State = Stopped
 		}
@@ -46,8 +52,10 @@ func (m *Model) setEvent(c SetEvent) Result {
 			return refuseField(fault.Invalid, "layout")
 		}
 	}
+	row := cloneEvent(c.Event)
+	row.LimitsAt = m.now
 	m.events[c.Event.ID] = &modelEvent{
-		Event: cloneEvent(c.Event),
+		Event: row,
 		seats: make([]modelSeat, n),
 		layout: Layout{
 			PlanHash: l.PlanHash, Section: slices.Clone(l.Section), Category: slices.Clone(l.Category),

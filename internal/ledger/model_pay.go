@@ -78,6 +78,11 @@ func (m *Model) confirm(c Confirm) Result {
 		return refuse(fault.OrderUnknown, "")
 	}
 	p := m.payments[modelPayment{o.ID, c.Payment}]
+	if p != nil && p.State == PaymentCaptured { // what was taken is known already
+		c.Amount, c.Currency = p.Captured, p.Currency
+	} else if p != nil && p.State == PaymentAuthorized {
+		c.Amount, c.Currency = p.Authorized, p.Currency
+	}
 	if (o.State == OrderPaid || o.State == OrderRefunded) && o.Payment == c.Payment {
 		return m.asBefore(o, 0)
 	}

@@ -22,6 +22,7 @@ func (w *Work) setEvent(c ledger.SetEvent) (ledger.Result, error) {
 			return ledger.Result{}, err
 		}
 		row := c.Event
+		row.LimitsAt = w.Now
 		e = &eventRow{Event: &row, write: &EventWrite{New: true, Layout: c.Layout}}
 		e.write.Event = e.Event
 		w.events[row.ID] = e
@@ -45,8 +46,13 @@ func (w *Work) setEvent(c ledger.SetEvent) (ledger.Result, error) {
 		return ledger.Result{}, err
 	}
 	stopped := e.State == ledger.Stopped && !c.Looked
+	changed := w.Now
+	if e.SameLimits(&c.Event) {
+		changed = e.LimitsAt
+	}
 	w.eventSet(e)
 	*e.Event = c.Event
+	e.LimitsAt = changed
 	if stopped {
 		e.State = ledger.Stopped
 	}

@@ -115,6 +115,14 @@ func (w *Work) confirm(c ledger.Confirm) (ledger.Result, error) {
 		return ledger.Result{}, err
 	}
 	// A payment that was given back, or is no more: nothing can be bought with it, and there is nothing to give back.
+	if known != nil { // what was taken or reserved is written down already
+		switch known.State {
+		case ledger.PaymentCaptured:
+			c.Amount, c.Currency = known.Captured, known.Currency
+		case ledger.PaymentAuthorized:
+			c.Amount, c.Currency = known.Authorized, known.Currency
+		}
+	}
 	if known != nil && (known.Refund != 0 || known.State != ledger.PaymentAuthorized && known.State != ledger.PaymentCaptured) {
 		r, err := w.refund(known.Refund)
 		if err != nil {

@@ -23,6 +23,7 @@ var organizerScenarios = []scenario{
 		if err != nil {
 			w.Fatal(err)
 		}
+		e.LimitsAt = start
 		w.same("the row", got, e)
 	}},
 	{"SetEvent keeps every field of the row", func(w *world) {
@@ -34,7 +35,9 @@ var organizerScenarios = []scenario{
 		e.Tiers = []ledger.Tier{{Category: 3, Name: "Gallery, 樓座", Face: 1, Fee: 2, TaxBP: 3}}
 		e.Limits = []ledger.Limit{{Scope: ledger.PerCategory, Category: 3, Max: 2}, {Scope: ledger.PerDocument, Max: 1}}
 		e.Quotas = []ledger.Quota{{Category: -1, Section: 4, Max: 9, Steps: []ledger.QuotaStep{{At: start, Max: 1}}}}
+		e.LimitsAt = 77 // not the caller's to say
 		w.ok(ledger.SetEvent{Event: e}, "event")
+		e.LimitsAt = start
 		w.reopen()
 		got, err := w.ledger.Event(context.Background(), mainEvent)
 		if err != nil {
@@ -46,7 +49,17 @@ var organizerScenarios = []scenario{
 			w.Fatal(err)
 		}
 		slices.SortFunc(all, func(a, b ledger.Event) int { return int(a.ID - b.ID) })
-		w.same("all rows", all, []ledger.Event{e, hallEvent(otherEvent)})
+		other := hallEvent(otherEvent)
+		other.LimitsAt = start
+		w.same("all rows", all, []ledger.Event{e, other})
+		w.pass(minute)
+		e.Version++
+		w.given(ledger.SetEvent{Event: e})
+		got, err = w.ledger.Event(context.Background(), mainEvent)
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.same("the row, its limits as before", got, e)
 	}},
 	{"the plan of an event never changes, and it needs one", func(w *world) {
 		e := hallEvent(mainEvent)

@@ -53,7 +53,7 @@ func fencedOff(held bool, err error) error {
 func (r *reader) PrunePublished(ctx context.Context, lease ledger.Lease, before ledger.Time, most int) (int, error) {
 	var held bool
 	var deleted int
-	err := r.pool.QueryRow(ctx, sqlFenced+`, old AS (SELECT order_id, sequence FROM shard.outbox WHERE published_at < $5 ORDER BY published_at LIMIT $6),
+	err := r.pool.QueryRow(ctx, sqlFenced+`, old AS (SELECT order_id, sequence FROM shard.outbox WHERE published_at < $5 ORDER BY published_at, order_id, sequence LIMIT $6),
 	    deleted AS (DELETE FROM shard.outbox o USING lease, old WHERE o.order_id = old.order_id AND o.sequence = old.sequence RETURNING 1)
 	    SELECT EXISTS (SELECT 1 FROM lease), (SELECT count(*) FROM deleted)`, append(r.fenced(lease), int64(before), clip(most))...).Scan(&held, &deleted)
 	return deleted, fencedOff(held, err)

@@ -62,7 +62,7 @@ type statements struct {
 	leaseGet   *sql.Stmt `sql:"SELECT holder, fence, until_at FROM leases WHERE name = ?"`
 	leasePut   *sql.Stmt `sql:"INSERT INTO leases (name, holder, fence, until_at) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, fence = excluded.fence, until_at = excluded.until_at"`
 	published  *sql.Stmt `sql:"UPDATE outbox SET published_at = ? WHERE order_id = ? AND sequence = ? AND published_at IS NULL"`
-	pruneSent  *sql.Stmt `sql:"DELETE FROM outbox WHERE (order_id, sequence) IN (SELECT order_id, sequence FROM outbox WHERE published_at < ? ORDER BY published_at LIMIT ?)"`
+	pruneSent  *sql.Stmt `sql:"DELETE FROM outbox WHERE (order_id, sequence) IN (SELECT order_id, sequence FROM outbox WHERE published_at < ? ORDER BY published_at, order_id, sequence LIMIT ?)"`
 	leaseFence *sql.Stmt `sql:"SELECT 1 FROM leases WHERE name = ? AND fence = ? AND until_at > ?"`
 }
 
