@@ -31,7 +31,7 @@ const (
 // exerciseHistories runs random batches on a ledger and on the model, and compares all that can be seen of both. The model
 // gets the commands one by one, the ledger as a batch, so that A1 is tested too.
 func exerciseHistories(t *testing.T, open Open) {
-	setChecks(t, historiesCount*soak())
+	setChecks(t, times(historiesCount))
 	rapid.Check(t, func(rt *rapid.T) {
 		h := newHistory(t, rt, open)
 		defer func() {

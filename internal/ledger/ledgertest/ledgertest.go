@@ -90,6 +90,14 @@ func soak() int {
 	return 1
 }
 
+// times is how often to do what is done n times in the short form.
+func times(n int) int {
+	if raceDetector {
+		n /= 5
+	}
+	return n * soak()
+}
+
 // setChecks makes rapid run so many histories, unless the command line said how many.
 func setChecks(t *testing.T, n int) {
 	said := false

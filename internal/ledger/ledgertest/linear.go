@@ -97,7 +97,7 @@ func exerciseLinearizable(t *testing.T, open Open) {
 			history = append(history, porcupine.Operation{ClientId: client, Input: op, Call: call, Output: answer, Return: returned})
 			return answer.done, err
 		}
-		for range linearSteps * soak() {
+		for range times(linearSteps) {
 			if err := p.step(); err != nil {
 				return err
 			}

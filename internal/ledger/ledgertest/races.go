@@ -62,7 +62,7 @@ func (c *crowd) atOnce(n int, do func(i int, door ledger.Ledger) error) {
 }
 
 func exerciseRaces(t *testing.T, open Open) {
-	rounds := raceRounds * soak()
+	rounds := times(raceRounds)
 	t.Run("I1: many at once for one seat in one batch, one winner each", func(t *testing.T) {
 		c := newCrowd(t, open, rounds)
 		winners := make([]int, rounds)
@@ -213,7 +213,7 @@ func (c *crowd) oneWinnerEach(winners []int) {
 
 // exerciseCrossed lets two sides want overlapping pairs in opposite orders, alone and in batches.
 func exerciseCrossed(t *testing.T, open Open) {
-	rounds := crossRounds * soak()
+	rounds := times(crossRounds)
 	c := newCrowd(t, open, 2*rounds)
 	var mu sync.Mutex
 	won := make([]int, rounds)
