@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strings"
 
 	"onsale/internal/id"
 	"onsale/internal/ledger"
@@ -91,6 +92,15 @@ func (w *world) books(order id.ID) []payment.Payment {
 	found, err := w.client.Lookup(context.Background(), order.Text(id.Order))
 	if err != nil {
 		w.Fatalf("lookup: %v", err)
+	}
+	for _, ref := range w.aliases {
+		more, err := w.client.Lookup(context.Background(), ref)
+		if err != nil {
+			w.Fatalf("lookup: %v", err)
+		}
+		if strings.HasPrefix(ref, order.Text(id.Order)) {
+			found = append(found, more...)
+		}
 	}
 	return found
 }

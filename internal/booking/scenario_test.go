@@ -31,6 +31,7 @@ func inWorlds(t *testing.T, scenarios []scenario) {
 						store, webhooks := openers[name](t, l)
 						w := newWorld(t, l, store, webhooks, authorize)
 						defer w.close()
+						w.bystander()
 						kept := s.run(w)
 						w.check(kept...)
 						w.wantAlerts()

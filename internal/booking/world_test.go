@@ -168,6 +168,7 @@ type world struct {
 	holds   []id.ID
 	noticed map[string]bool // orders whose webhooks are ours to deliver, by their text; nil: all
 	bobs    ledger.Order
+	aliases []string // other names under which the provider was asked for the money of our orders
 }
 
 // openers are the ledgers that the scenarios run on.
@@ -202,11 +203,18 @@ func newWorld(t tb, l *lab, store ledger.Ledger, webhooks ledger.Webhooks, autho
 	}
 	w.restart()
 	w.command(ledger.SetEvent{Event: hallEvent(), Layout: hallLayout()})
+	return w
+}
+
+// bystander lets bob buy a ticket, which nothing that happens to others may touch.
+func (w *world) bystander() {
+	w.Helper()
 	o := w.mustBook(w.request(w.hold(bob, seatBob), sandbox.TokenSure, "bob's"))
 	w.wantState(o, ledger.OrderPaid)
 	w.run()
+	w.recover()
+	w.run()
 	w.bobs = w.order(o.ID)
-	return w
 }
 
 func (w *world) close() {
@@ -507,6 +515,8 @@ func (w *world) wantAlerts(begins ...string) {
 		w.Errorf("alerts %q, want %q", got, begins)
 	}
 }
+
+func (w *world) ctx() context.Context { return context.Background() }
 
 func (w *world) pass(d ledger.Duration) { w.clock.Advance(d) }
 
