@@ -224,6 +224,9 @@ func (t *transaction) apply(ctx context.Context) (ledger.Batch, error) {
 	if err := t.learn(ctx, commands); err != nil {
 		return ledger.Batch{}, err
 	}
+	if t.l.beforeLock != nil {
+		t.l.beforeLock()
+	}
 	if err := t.lock(ctx); err != nil {
 		return ledger.Batch{}, err
 	}

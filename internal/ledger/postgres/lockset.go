@@ -218,7 +218,7 @@ func (s *lockset) confirm(c ledger.Confirm) {
 		return
 	}
 	s.places(&h.Hold)
-	if !s.due(h) {
+	if h.State == ledger.HoldLive && !s.due(h) {
 		return
 	}
 	s.documents(o.Event, o.Documents)

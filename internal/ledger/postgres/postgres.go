@@ -80,8 +80,8 @@ type Ledger struct {
 	statements atomic.Int64
 	// unsure is set by the server's warning that a commit is durable here, but perhaps not where it should be copied to.
 	unsure atomic.Bool
-	// beforeCommit is a place for tests to end the server or the connection.
-	beforeCommit func()
+	// beforeLock and beforeCommit are places for tests to come in between.
+	beforeLock, beforeCommit func()
 }
 
 var _ ledger.Ledger = (*Ledger)(nil)

@@ -148,8 +148,7 @@ CREATE TABLE idempotency_keys (
   created_at  bigint NOT NULL,
   PRIMARY KEY (customer_id, operation, key)
 );
--- Keys are made in the order of time, so their pages are too.
-CREATE INDEX idempotency_keys_age ON idempotency_keys USING brin (created_at) WITH (pages_per_range = 32);
+CREATE INDEX idempotency_keys_age ON idempotency_keys (created_at);
 
 CREATE TABLE limits (
   scope    smallint NOT NULL,
