@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode"
 
 	"onsale/internal/booking"
 	"onsale/internal/fault"
@@ -69,13 +70,15 @@ func (a *api) bookingMake(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
+	if err := a.checkToken(r, hold, body.Token); err != nil {
+		return err
+	}
 	o, err := a.Booking.Book(r.Context(), booking.Request{
 		Customer: r.customer, Hold: hold, Token: body.Token, AllowOther: body.AllowOther, Key: a.key(r, fields),
 	})
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Location", "/v1/bookings/"+o.ID.Text(id.Order))
 	switch o.State {
 	case ledger.OrderPaid, ledger.OrderRefunded:
 		return a.booking(w, r, http.StatusCreated, o)
@@ -85,13 +88,51 @@ func (a *api) bookingMake(w http.ResponseWriter, r *request) error {
 	case ledger.OrderFailed:
 		return &fault.Error{Code: fault.PaymentDeclined, Detail: "the provider said: " + o.Reason, Order: o.ID}
 	}
-	return &fault.Error{Code: fault.HoldExpired, Detail: "the booking ended: " + o.Reason, Order: o.ID}
+	return a.bookingEnded(r, &o)
+}
+
+// checkToken refuses a means of payment that no provider can take, before a payment begins for it.
+func (a *api) checkToken(r *request, hold id.ID, token string) error {
+	bad := &fault.Error{Code: fault.Invalid, Field: "payment_token", Detail: "names a means of payment at the provider"}
+	if len(token) > payment.TokenBytesMax || strings.ContainsFunc(token, unicode.IsControl) {
+		return bad
+	}
+	if token != "" {
+		return nil
+	}
+	h, err := a.Ledger.Hold(r.Context(), hold)
+	if err == nil && h.Customer == r.customer && h.Total() > 0 {
+		return bad
+	}
+	return nil // the ledger says what is wrong with the hold
+}
+
+// bookingEnded is the fault of a booking that is EXPIRED. Its hold may go on, where only the payment was given up.
+func (a *api) bookingEnded(r *request, o *ledger.Order) error {
+	ended := &fault.Error{Code: fault.HoldExpired, Detail: "the booking ended: " + o.Reason, Order: o.ID}
+	now, err := a.Ledger.Now(r.Context())
+	if err != nil {
+		return err
+	}
+	h, err := a.Ledger.Hold(r.Context(), o.Hold)
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		return ended
+	case err != nil:
+		return err
+	case h.Live(now):
+		return &fault.Error{Code: fault.Conflict, Detail: "this payment was given up, and nothing was charged; the hold goes on: book again with a new key", Order: o.ID}
+	}
+	return ended
 }
 
 func (a *api) booking(w http.ResponseWriter, r *request, status int, o ledger.Order) error {
 	shown, err := a.showBooking(r, &o)
 	if err != nil {
 		return err
+	}
+	if status != http.StatusOK {
+		w.Header().Set("Location", "/v1/bookings/"+shown.ID)
 	}
 	return write(w, status, shown)
 }
@@ -132,9 +173,12 @@ func (a *api) bookingGet(w http.ResponseWriter, r *request) error {
 }
 
 func (a *api) bookingsList(w http.ResponseWriter, r *request) error {
+	asked, err := parameters(r)
+	if err != nil {
+		return err
+	}
 	var before id.ID
-	if text := r.FormValue("cursor"); text != "" {
-		var err error
+	if text := asked.Get("cursor"); text != "" {
 		if before, err = bodyID("cursor", id.Order, text); err != nil {
 			return err
 		}
@@ -218,10 +262,8 @@ func ticketPicture(w http.ResponseWriter, text string) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", "image/png")
 	w.Header().Set("Cache-Control", "private, no-store")
-	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(png)
+	send(w, http.StatusOK, "image/png", png)
 	return nil
 }
 
@@ -230,7 +272,7 @@ func (a *api) paymentWebhook(w http.ResponseWriter, r *request) error {
 	if !ok {
 		return fault.New(fault.NotFound, "no such payment provider is in use")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, WebhookBytesMax))
+	body, err := io.ReadAll(http.MaxBytesReader(bare(w), r.Body, WebhookBytesMax))
 	if err != nil {
 		return bodyFault(err)
 	}
@@ -243,8 +285,7 @@ func (a *api) paymentWebhook(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write([]byte("ok\n"))
+	w.Header().Set("Cache-Control", "no-store")
+	send(w, http.StatusOK, plainText, []byte("ok\n"))
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -64,15 +66,18 @@ type EventList struct {
 }
 
 func (a *api) eventsList(w http.ResponseWriter, r *request) error {
-	q := catalog.Query{Text: r.FormValue("query"), City: r.FormValue("city")}
-	var err error
-	if q.From, err = timeOf(r, "from"); err != nil {
+	asked, err := parameters(r)
+	if err != nil {
 		return err
 	}
-	if q.To, err = timeOf(r, "to"); err != nil {
+	q := catalog.Query{Text: asked.Get("query"), City: asked.Get("city")}
+	if q.From, err = timeOf(asked, "from"); err != nil {
 		return err
 	}
-	if text := r.FormValue("cursor"); text != "" {
+	if q.To, err = timeOf(asked, "to"); err != nil {
+		return err
+	}
+	if text := asked.Get("cursor"); text != "" {
 		if q.After, err = catalog.ParseCursor(text); err != nil {
 			return &fault.Error{Code: fault.Invalid, Field: "cursor", Detail: "not a cursor that this API gave out", Cause: err}
 		}
@@ -83,11 +88,7 @@ func (a *api) eventsList(w http.ResponseWriter, r *request) error {
 	}
 	list := EventList{Events: make([]Event, 0, len(page.Events))}
 	for i := range page.Events {
-		e, err := a.event(r.Context(), &page.Events[i])
-		if err != nil {
-			return err
-		}
-		list.Events = append(list.Events, e)
+		list.Events = append(list.Events, a.event(&page.Events[i]))
 	}
 	if page.Next != (catalog.Cursor{}) {
 		list.Next = page.Next.String()
@@ -96,8 +97,8 @@ func (a *api) eventsList(w http.ResponseWriter, r *request) error {
 	return write(w, http.StatusOK, list)
 }
 
-func timeOf(r *request, name string) (time.Time, error) {
-	text := r.FormValue(name)
+func timeOf(asked url.Values, name string) (time.Time, error) {
+	text := asked.Get(name)
 	if text == "" {
 		return time.Time{}, nil
 	}
@@ -113,37 +114,45 @@ func (a *api) eventGet(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	shown, err := a.event(r.Context(), e)
-	if err != nil {
-		return err
-	}
 	w.Header().Set("Cache-Control", "public, max-age=1")
-	return write(w, http.StatusOK, shown)
+	return write(w, http.StatusOK, a.event(e))
 }
 
-// eventOf is the event that the path names; drafts are not shown.
+// eventOf is the event that the path names.
 func (a *api) eventOf(r *request) (*catalog.Event, error) {
 	event, err := pathID(r, "event_id", id.Event, fault.EventUnknown)
 	if err != nil {
 		return nil, err
 	}
-	e, err := a.Catalog.Event(r.Context(), event)
-	if err == nil && e.State == catalog.Draft {
-		return nil, fault.New(fault.EventUnknown, "")
-	}
-	return e, err
+	return a.published(r.Context(), event)
 }
 
-// event is an event as people see it.
-func (a *api) event(ctx context.Context, e *catalog.Event) (Event, error) {
-	plan, err := a.Catalog.Plan(ctx, e.PlanHash)
+// published is an event that customers may know of: drafts are not there for them, whichever way they ask.
+func (a *api) published(ctx context.Context, event id.ID) (*catalog.Event, error) {
+	e, err := a.Catalog.Event(ctx, event)
 	if err != nil {
-		return Event{}, err
+		return nil, err
 	}
-	row, err := e.LedgerEvent(plan)
-	if err != nil {
-		return Event{}, fmt.Errorf("event %s: %w", e.ID.Text(id.Event), err)
+	if e.State == catalog.Draft {
+		return nil, fault.New(fault.EventUnknown, "")
 	}
+	return e, nil
+}
+
+// notLoaded turns the inventory's event_unknown, which says that this node has no board of the event, into what a client
+// can do about it. Any other error stays.
+func (a *api) notLoaded(e *catalog.Event, err error) error {
+	if fault.CodeOf(err) != fault.EventUnknown {
+		return err
+	}
+	if state := e.StateAt(a.Now(), 0, false); state != catalog.OnSale {
+		return fault.New(fault.NotOnSale, "the event is %s", state)
+	}
+	return &fault.Error{Code: fault.Busy, Detail: "the event is being made ready", RetryAfter: time.Second, Cause: err}
+}
+
+// event is an event as people see it. It reads no plan: a list has many events, each perhaps with another plan.
+func (a *api) event(e *catalog.Event) Event {
 	var left *Left
 	var state ledger.EventState
 	var heard bool
@@ -158,28 +167,37 @@ func (a *api) event(ctx context.Context, e *catalog.Event) (Event, error) {
 		ID: e.ID.Text(id.Event), Show: e.Show.Text(id.Show), Title: e.Title, State: string(e.StateAt(a.Now(), state, heard)),
 		Venue: e.Venue, PlanHash: e.PlanHash, Starts: e.Starts.In(zone), SaleOpens: e.SaleOpens.In(zone), SaleCloses: e.SaleCloses.In(zone),
 		Currency: e.Currency, LimitEvent: e.Limits.Event, HoldMax: e.SeatsPerHoldMax, HoldTTLMS: int64(e.HoldTTL), Left: left,
-		Tiers: make([]Tier, 0, len(row.Tiers)),
+		Tiers: make([]Tier, 0, len(e.Tiers)),
 	}
 	if !e.Doors.IsZero() {
 		doors := e.Doors.In(zone)
 		shown.Doors = &doors
 	}
-	for _, t := range row.Tiers {
-		p := row.Price(t.Category)
+	for _, t := range e.Tiers {
+		// Priced as the ledger prices it, with a category of its own.
+		row := ledger.Event{TaxIncluded: e.TaxIncluded, Tiers: []ledger.Tier{{Face: t.Face, Fee: t.Fee, TaxBP: t.TaxBP}}}
+		p := row.Price(0)
 		money := func(amount int64) Money { return Money{amount, e.Currency} }
-		shown.Tiers = append(shown.Tiers, Tier{Category: plan.Categories[t.Category].Key, Name: t.Name,
+		shown.Tiers = append(shown.Tiers, Tier{Category: t.Category, Name: t.Name,
 			Face: money(p.Face), Fee: money(p.Fee), Tax: money(p.Tax), Total: money(p.Total)})
 	}
-	return shown, nil
+	return shown
 }
+
+// planHash is what venue.Plan.Hash answers.
+var planHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 func (a *api) planGet(w http.ResponseWriter, r *request) error {
 	hash := r.PathValue("plan_hash")
+	if !planHash.MatchString(hash) {
+		return fault.New(fault.NotFound, "") // not worth a question to the database
+	}
 	body, err := a.Catalog.PlanBody(r.Context(), hash)
 	if err != nil {
 		return err
 	}
-	return shared(w, r, "application/json", `"`+hash+`"`, "public, max-age=31536000, immutable", body, true)
+	// Weak, since the packed and the plain bytes share it.
+	return shared(w, r, sharedBody{kind: "application/json", etag: `W/"` + hash + `"`, cache: "public, max-age=31536000, immutable", body: body, packed: true})
 }
 
 // planOfRequest is the key under which a request's context has the plan, for naming seats in problems.
@@ -207,12 +225,16 @@ func (p planNames) areaIndex(name string) int32 {
 	return int32(slices.IndexFunc(p.plan.Areas, func(a venue.Area) bool { return a.ID == name }))
 }
 
-// withPlan remembers the event's plan for the rest of the request.
+// withPlan remembers the plan of a customer's event for the rest of the request.
 func (a *api) withPlan(r *request, event id.ID) (planNames, error) {
 	e, err := a.Catalog.Event(r.Context(), event)
 	if err != nil {
 		return planNames{}, err
 	}
+	return a.withPlanOf(r, e)
+}
+
+func (a *api) withPlanOf(r *request, e *catalog.Event) (planNames, error) {
 	plan, err := a.Catalog.Plan(r.Context(), e.PlanHash)
 	if err != nil {
 		return planNames{}, err
@@ -222,7 +244,7 @@ func (a *api) withPlan(r *request, event id.ID) (planNames, error) {
 	return names, nil
 }
 
-// Seats is the answer of GET seats as JSON; with since it has the members of the difference instead.
+// Seats is the answer of GET seats as JSON.
 type Seats struct {
 	Event   string  `json:"event_id"`
 	Version int64   `json:"version"`
@@ -231,41 +253,61 @@ type Seats struct {
 	Areas   []int32 `json:"areas" doc:"free places of each area, in the plan's order"`
 }
 
+// SeatsDelta is the answer of GET seats with since, and the data of a stream's event seats: what is otherwise at Version
+// than it was at Since, by seat index.
+type SeatsDelta struct {
+	Since     int64     `json:"since"`
+	Version   int64     `json:"version"`
+	Available []int32   `json:"available,omitempty"`
+	Held      []int32   `json:"held,omitempty"`
+	Sold      []int32   `json:"sold,omitempty" doc:"sold or not for sale"`
+	Areas     [][]int32 `json:"areas,omitempty" doc:"pairs of area and free places"`
+	Config    bool      `json:"config,omitempty" doc:"the event itself has changed: read it again"`
+}
+
 const octets = "application/octet-stream"
 
 func (a *api) seatsGet(w http.ResponseWriter, r *request) error {
+	asked, err := parameters(r)
+	if err != nil {
+		return err
+	}
 	e, err := a.eventOf(r)
 	if err != nil {
 		return err
 	}
-	if text := r.FormValue("since"); text != "" {
-		return a.seatsSince(w, r, e.ID, text)
+	if text := asked.Get("since"); text != "" {
+		return a.seatsSince(w, r, e, text)
 	}
 	p, err := a.Inventory.Picture(e.ID)
 	if err != nil {
-		return err
+		return a.notLoaded(e, err)
 	}
 	w.Header().Add("Vary", "Accept")
-	if accepts(r.Header.Get("Accept"), octets) {
-		return shared(w, r, octets, p.ETag(false), "public, max-age=1", p.Octets(), false)
+	answer := sharedBody{kind: "application/json", cache: "public, max-age=1"}
+	accept := r.Header.Get("Accept")
+	if packed := quality(accept, octets); packed.named && packed.q > 0 && packed.q >= quality(accept, answer.kind).q {
+		answer.kind, answer.etag, answer.body = octets, p.ETag(false), p.Octets()
+	} else {
+		answer.etag, answer.body = p.ETag(true), p.JSON()
 	}
-	return shared(w, r, "application/json", p.ETag(true), "public, max-age=1", p.JSON(), false)
+	return shared(w, r, answer)
 }
 
-func (a *api) seatsSince(w http.ResponseWriter, r *request, event id.ID, text string) error {
+func (a *api) seatsSince(w http.ResponseWriter, r *request, e *catalog.Event, text string) error {
 	since, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || since < 0 {
 		return &fault.Error{Code: fault.Invalid, Field: "since", Detail: "a version that GET seats answered"}
 	}
-	d, ok, err := a.Inventory.Delta(event, since)
+	d, ok, err := a.Inventory.Delta(e.ID, since)
 	if err != nil {
-		return err
+		return a.notLoaded(e, err)
 	}
 	if !ok {
 		return fault.New(fault.Gone, "the difference to version %d is not known any more: ask again without since", since)
 	}
 	etag := fmt.Sprintf("%q", fmt.Sprintf("%d-%dj", since, d.Version))
-	return shared(w, r, "application/json", etag, "public, max-age=1", d.JSON(), false)
+	return shared(w, r, sharedBody{kind: "application/json", etag: etag, cache: "public, max-age=1", body: d.JSON()})
 }
 
 func (a *api) seatsStream(w http.ResponseWriter, r *request) error {
@@ -281,7 +323,7 @@ func (a *api) seatsStream(w http.ResponseWriter, r *request) error {
 	}
 	sub, err := a.Inventory.Subscribe(e.ID, since)
 	if err != nil {
-		return err
+		return a.notLoaded(e, err)
 	}
 	defer sub.Close()
 	h := w.Header()
@@ -289,29 +331,37 @@ func (a *api) seatsStream(w http.ResponseWriter, r *request) error {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		stream(r.Context(), w, sub.Frames())
+	}
+	return nil
+}
+
+// stream sends frames until they end, the client goes away or does not read, or the stream has lived long enough. A
+// client that does not read is cut off by the write's deadline, or before that by its full queue (B3).
+func stream(ctx context.Context, w http.ResponseWriter, frames <-chan []byte) {
 	control := http.NewResponseController(w)
 	life := time.NewTimer(streamLifeMax)
 	defer life.Stop()
 	for {
-		// A client that does not read is cut off by the write's deadline, or before that by its full queue (B3).
-		if err := control.Flush(); err != nil {
-			return nil
-		}
 		select {
-		case frame, more := <-sub.Frames():
+		case frame, more := <-frames:
 			if !more {
-				return nil
+				return
 			}
-			if control.SetWriteDeadline(a.Now().Add(streamWriteMax)) != nil {
-				return nil
+			if control.SetWriteDeadline(time.Now().Add(streamWriteMax)) != nil {
+				return
 			}
 			if _, err := w.Write(frame); err != nil {
-				return nil
+				return
+			}
+			if control.Flush() != nil {
+				return
 			}
 		case <-life.C:
-			return nil
-		case <-r.Context().Done():
-			return nil
+			return
+		case <-ctx.Done():
+			return
 		}
 	}
 }

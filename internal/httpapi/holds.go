@@ -67,7 +67,11 @@ func (a *api) holdMake(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	names, err := a.withPlan(r, event)
+	e, err := a.published(r.Context(), event)
+	if err != nil {
+		return err
+	}
+	names, err := a.withPlanOf(r, e)
 	if err != nil {
 		return err
 	}
@@ -78,7 +82,12 @@ func (a *api) holdMake(w http.ResponseWriter, r *request) error {
 	claim := inventory.Claim{ID: hold, Event: event, Customer: r.customer, Key: a.key(r, fields)}
 	held, err := a.claim(r, names, claim, body)
 	if err != nil {
-		return err
+		return a.notLoaded(e, err)
+	}
+	if held.Repeat {
+		if err := a.asNow(r, &held.Hold); err != nil {
+			return err
+		}
 	}
 	shown := showHold(names, &held.Hold)
 	if held.Step != 0 {
@@ -109,8 +118,16 @@ func (a *api) claim(r *request, names planNames, claim inventory.Claim, body Hol
 		if err != nil {
 			return inventory.Held{}, err
 		}
-		return a.Inventory.HoldBest(r.Context(), claim, wish)
+		held, err := a.Inventory.HoldBest(r.Context(), claim, wish)
+		var f *fault.Error
+		if errors.As(err, &f) && f.Code == fault.Invalid && f.Field != "" {
+			return held, &fault.Error{Code: f.Code, Field: "best_available." + f.Field, Detail: f.Detail, Cause: f.Cause}
+		}
+		return held, err
 	case body.Area != "":
+		if body.Quantity < 1 || body.Quantity > ledger.SeatsPerHoldCap {
+			return inventory.Held{}, &fault.Error{Code: fault.Invalid, Field: "quantity", Detail: "how many places in the area, at least 1"}
+		}
 		area := names.areaIndex(body.Area)
 		if area < 0 {
 			return inventory.Held{}, &fault.Error{Code: fault.SeatUnknown, Field: "area_id", Detail: "the plan has no such area"}
@@ -161,15 +178,7 @@ func wishOf(plan *venue.Plan, best *BestRequest) (inventory.Wish, error) {
 	return wish, nil
 }
 
-// quoted shortens what a client sent, for an answer to the same client.
-func quoted(text string) string {
-	const most = 40
-	runes := []rune(text)
-	if len(runes) > most {
-		text = string(runes[:most]) + "…"
-	}
-	return "“" + text + "”"
-}
+func quoted(text string) string { return "“" + clipped(text) + "”" }
 
 // showHold is a hold as the API shows it.
 func showHold(names planNames, h *ledger.Hold) Hold {
@@ -191,20 +200,26 @@ func showHold(names planNames, h *ledger.Hold) Hold {
 	return shown
 }
 
-// holdNow answers with a hold; one whose time is up is shown as expired, whether or not anybody has swept it (I4).
+// asNow shows a hold whose time is up as expired, whether or not anybody has swept it (I4).
+func (a *api) asNow(r *request, h *ledger.Hold) error {
+	if h.State != ledger.HoldLive {
+		return nil
+	}
+	now, err := a.Ledger.Now(r.Context())
+	if err == nil && !h.Live(now) {
+		h.State = ledger.HoldExpired
+	}
+	return err
+}
+
+// holdNow answers with a hold as it is now.
 func (a *api) holdNow(w http.ResponseWriter, r *request, h *ledger.Hold) error {
 	names, err := a.withPlan(r, h.Event)
 	if err != nil {
 		return err
 	}
-	if h.State == ledger.HoldLive {
-		now, err := a.Ledger.Now(r.Context())
-		if err != nil {
-			return err
-		}
-		if !h.Live(now) {
-			h.State = ledger.HoldExpired
-		}
+	if err := a.asNow(r, h); err != nil {
+		return err
 	}
 	return write(w, http.StatusOK, showHold(names, h))
 }

@@ -8,10 +8,11 @@ import (
 	"onsale/internal/catalog"
 )
 
+const plainText = "text/plain; charset=utf-8"
+
 func (a *api) health(w http.ResponseWriter, _ *request) error {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	_, _ = w.Write([]byte("ok\n"))
+	send(w, http.StatusOK, plainText, []byte("ok\n"))
 	return nil
 }
 
@@ -20,9 +21,8 @@ func (a *api) jwks(w http.ResponseWriter, _ *request) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "public, max-age=300")
-	_, _ = w.Write(body)
+	send(w, http.StatusOK, "application/json", body)
 	return nil
 }
 
@@ -45,10 +45,7 @@ func (a *api) home(w http.ResponseWriter, r *request) error {
 	}
 	d := homeData{Version: a.Version, Demo: a.Demo, Host: r.Host}
 	for i := range page.Events {
-		e, err := a.event(r.Context(), &page.Events[i])
-		if err != nil {
-			return err
-		}
+		e := a.event(&page.Events[i])
 		d.Events = append(d.Events, e)
 		if d.First == nil && e.State == string(catalog.OnSale) {
 			d.First = &e

@@ -113,29 +113,40 @@ func (r route) statuses() []int {
 
 // faults are those of the route's own and of what it has in common with others.
 func (r route) faults() []fault.Code {
-	all := slices.Clone(r.Faults)
+	all := append(slices.Clone(r.Faults), fault.BadRequest, fault.Busy, fault.Internal)
 	if r.Auth {
 		all = append(all, fault.SignInRequired, fault.TokenInvalid)
 	}
 	if r.Body != nil {
-		all = append(all, fault.BadRequest, fault.BodyTooLarge, fault.Unsupported)
+		all = append(all, fault.BodyTooLarge, fault.Unsupported)
 	}
-	all = append(all, fault.Internal)
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
+// answer is what the document says of a route's success.
 func answer(registry huma.Registry, r route) map[string]*huma.MediaType {
-	if r.Answer != nil {
-		return map[string]*huma.MediaType{"application/json": {Schema: registry.Schema(reflect.TypeOf(r.Answer), true, "")}}
+	content := map[string]*huma.MediaType{}
+	switch {
+	case r.Answer != nil && r.Or != nil:
+		content["application/json"] = &huma.MediaType{Schema: &huma.Schema{AnyOf: []*huma.Schema{
+			registry.Schema(reflect.TypeOf(r.Answer), true, ""), registry.Schema(reflect.TypeOf(r.Or), true, "")}}}
+	case r.Answer != nil:
+		content["application/json"] = &huma.MediaType{Schema: registry.Schema(reflect.TypeOf(r.Answer), true, "")}
+	case r.AnswerType == "application/json":
+		content[r.AnswerType] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}}
+	default:
+		content[r.AnswerType] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}}
 	}
-	return map[string]*huma.MediaType{r.AnswerType: {Schema: &huma.Schema{Type: huma.TypeString}}}
+	for _, kind := range r.AlsoTypes {
+		content[kind] = &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
+	}
+	return content
 }
 
 func (a *api) openapi(w http.ResponseWriter, r *request) error {
-	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "public, max-age=60")
-	_, _ = w.Write(a.doc)
+	send(w, http.StatusOK, "application/json", a.doc)
 	return nil
 }
 
@@ -144,12 +155,10 @@ func (a *api) readable(w http.ResponseWriter, r *request) error { return html(w,
 // html answers with a page of ours: it loads nothing and runs nothing.
 func html(w http.ResponseWriter, page []byte) error {
 	h := w.Header()
-	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-cache")
-	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(page)
+	send(w, http.StatusOK, "text/html; charset=utf-8", page)
 	return nil
 }
 

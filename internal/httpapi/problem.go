@@ -30,50 +30,82 @@ type Problem struct {
 
 const problemType = "application/problem+json"
 
-// problem answers with a fault. What is no fault is internal: its cause goes to the log, under the request's id.
+// problem answers with a fault. What is no fault is internal: its cause goes to the log, under the request's id. Where the
+// answer has begun, or the client has gone, there is only the log.
 func (a *api) problem(w *recorder, r *request, err error) {
-	f := fault.Of(err)
+	f := faultOf(r, err)
 	entry := fault.Lookup(f.Code)
+	gone := r.client.Err() != nil
 	if entry.Status >= http.StatusInternalServerError {
 		level := slog.LevelError
-		if f.Code == fault.Busy {
+		if f.Code == fault.Busy || gone {
 			level = slog.LevelDebug // under load there are many, and the metrics count them
 		}
-		a.Logger.Log(r.Context(), level, "request failed", "request", r.id, "path", r.URL.Path, "code", string(f.Code), "error", err)
+		a.Logger.Log(r.Context(), level, "request failed", "request", r.id, "route", r.route, "code", string(f.Code), "error", err)
 	}
-	if w.status != 0 {
-		return // the answer has begun: it can only be cut off
+	switch {
+	case w.status != 0:
+		return
+	case gone:
+		w.status = statusGone
+		return
 	}
-	p := Problem{
-		Type: "/docs#" + string(f.Code), Title: title(entry, r.Header.Get("Accept-Language")), Status: entry.Status, Code: string(f.Code),
-		Detail: f.Detail, Field: f.Field, Retry: entry.Retry, RequestID: r.id,
-		Seats: a.seatNames(r, f.Seats),
+	language, text := title(entry, r.Header.Values("Accept-Language"))
+	p := Problem{Type: "/docs#" + string(entry.Code), Title: text, Status: entry.Status, Code: string(entry.Code), Retry: entry.Retry, RequestID: r.id}
+	if entry.Code != fault.Internal { // whose details are nobody's business
+		p.Detail, p.Field, p.Seats = f.Detail, f.Field, a.seatNames(r, f.Seats)
+		if f.Order != 0 {
+			p.Booking = f.Order.Text(id.Order)
+		}
 	}
-	if f.Order != 0 {
-		p.Booking = f.Order.Text(id.Order)
+	body, err := json.Marshal(p)
+	if err != nil {
+		a.Logger.ErrorContext(r.Context(), "a problem cannot be written", "request", r.id, "error", err)
 	}
+	problemHeader(w.Header(), entry, f)
+	w.Header().Set("Content-Language", language)
+	send(w, entry.Status, problemType, append(body, '\n'))
+}
+
+// problemHeader takes away what was meant for a success and adds what a refusal needs.
+func problemHeader(h http.Header, entry fault.Entry, f *fault.Error) {
+	for _, name := range []string{"Content-Encoding", "ETag", "Location", "Retry-After", "Vary", "Content-Security-Policy"} {
+		h.Del(name)
+	}
+	h.Set("Cache-Control", "no-store")
 	after := f.RetryAfter
 	if entry.Status == http.StatusServiceUnavailable || entry.Status == http.StatusTooManyRequests {
 		after = max(after, time.Second)
 	}
 	if after > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(after.Seconds()))))
+		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(after.Seconds()))))
 	}
-	if entry.Status == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", "Bearer")
+	switch {
+	case entry.Code == fault.TokenInvalid:
+		h.Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+	case entry.Status == http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", "Bearer")
 	}
-	w.Header().Set("Content-Type", problemType)
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(entry.Status)
-	_ = json.NewEncoder(w).Encode(p) // a client that has gone away is no error of ours
 }
 
-// title is the text of a code in the reader's language.
-func title(e fault.Entry, accept string) string {
-	if strings.HasPrefix(strings.ToLower(strings.TrimSpace(accept)), "zh") {
-		return e.Zh
+// title is the text of a code in the one of our languages that the reader likes most, English where they like neither.
+func title(e fault.Entry, accept []string) (language, text string) {
+	best := 0.0
+	language, text = "en", e.En
+	for part := range strings.SplitSeq(strings.Join(accept, ","), ",") {
+		tag, q := weighed(part)
+		primary, _, _ := strings.Cut(strings.ToLower(tag), "-")
+		if q <= best {
+			continue
+		}
+		switch primary {
+		case "zh":
+			best, language, text = q, "zh-CN", e.Zh
+		case "en":
+			best, language, text = q, "en", e.En
+		}
 	}
-	return e.En
+	return language, text
 }
 
 // seatNames turns seat indexes into labels, where the request's event has told us the plan.

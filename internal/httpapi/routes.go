@@ -2,8 +2,10 @@ package httpapi
 
 import (
 	"net/http"
+	"time"
 
 	"onsale/internal/fault"
+	"onsale/internal/payment"
 )
 
 // keyRule says whether a route takes an Idempotency-Key.
@@ -25,12 +27,17 @@ type route struct {
 	Auth         bool // a signed-in customer
 	Key          keyRule
 	Query        []parameter
-	Body         any // a value of the request's type, nil for none
-	Answer       any // a value of the answer's type, nil where it is not JSON
-	AnswerType   string
-	Status       []int // on success; the first is the usual one
+	Body         any      // a value of the request's type, nil for none
+	Answer       any      // a value of the answer's type, nil where it has none of ours
+	Or           any      // of its other type, nil for none
+	AnswerType   string   // where Answer is nil
+	AlsoTypes    []string // that it can have, too
+	Status       []int    // on success; the first is the usual one
 	Faults       []fault.Code
 	Hidden       bool // not in the OpenAPI document
+
+	Takes   time.Duration // at most, to find the answer. Defaults to answerTimeMax
+	Sending time.Duration // at most, to send it. Defaults to sendTimeMax
 
 	handle func(http.ResponseWriter, *request) error
 }
@@ -44,7 +51,7 @@ var (
 	pageQuery  = parameter{"cursor", "where to go on: next_cursor of the page before", "string"}
 	holdFaults = []fault.Code{
 		fault.EventUnknown, fault.SeatUnknown, fault.SeatsTaken, fault.PlacesTaken, fault.NoSeatsFound, fault.LimitReached,
-		fault.SoldOut, fault.NotOnSale, fault.Paused, fault.OrphanSeat, fault.KeyReused, fault.Invalid, fault.Busy, fault.OutcomeUnknown,
+		fault.SoldOut, fault.NotOnSale, fault.Paused, fault.OrphanSeat, fault.KeyReused, fault.Invalid, fault.OutcomeUnknown,
 	}
 )
 
@@ -66,15 +73,16 @@ func (a *api) table() []route {
 			Answer: Event{}, Faults: []fault.Code{fault.EventUnknown}, handle: a.eventGet},
 		{Method: "GET", Path: "/v1/plans/{plan_hash}", ID: "plan_get", Tag: "Events", Summary: "A seating plan, immutable",
 			Notes:      "Seats stand in the order of their index. Cacheable for ever.",
-			AnswerType: "application/json", Faults: []fault.Code{fault.NotFound}, handle: a.planGet},
+			AnswerType: "application/json", Faults: []fault.Code{fault.NotFound}, Sending: planSendTimeMax, handle: a.planGet},
 		{Method: "GET", Path: "/v1/events/{event_id}/seats", ID: "seats_get", Tag: "Events", Summary: "Which seats are available",
 			Notes: "2 bits a seat, in the order of the plan: 0 available, 1 held, 2 sold or not for sale. The same for everybody. " +
 				"As JSON (base64) or application/octet-stream, by Accept. With since: what has changed, or 410 where that is not known any more.",
 			Query:  []parameter{{"since", "answer the difference to this version", "integer"}},
-			Answer: Seats{}, Faults: []fault.Code{fault.EventUnknown}, handle: a.seatsGet},
+			Answer: Seats{}, Or: SeatsDelta{}, AlsoTypes: []string{octets}, Faults: []fault.Code{fault.EventUnknown, fault.NotOnSale, fault.Invalid, fault.Gone},
+			handle: a.seatsGet},
 		{Method: "GET", Path: "/v1/events/{event_id}/seats/stream", ID: "seats_stream", Tag: "Events", Summary: "Changes of seats as they happen",
 			Notes:      "Server-sent events: seats (id is the version), version (each second), reset (take a new picture). Resumes by Last-Event-ID.",
-			AnswerType: "text/event-stream", Faults: []fault.Code{fault.EventUnknown, fault.Busy}, handle: a.seatsStream},
+			AnswerType: "text/event-stream", Faults: []fault.Code{fault.EventUnknown, fault.NotOnSale}, Takes: untilClosed, handle: a.seatsStream},
 
 		{Method: "POST", Path: "/v1/holds", ID: "hold_make", Tag: "Holds", Summary: "Hold seats or places for a few minutes", Auth: true, Key: keyOptional,
 			Notes: "Name seats (seat_ids), or an area and a quantity, or ask for the best available. All or nothing.",
@@ -82,9 +90,11 @@ func (a *api) table() []route {
 		{Method: "GET", Path: "/v1/holds/{hold_id}", ID: "hold_get", Tag: "Holds", Summary: "A hold as it is now", Auth: true,
 			Answer: Hold{}, Faults: []fault.Code{fault.HoldUnknown, fault.WrongCustomer}, handle: a.holdGet},
 		{Method: "DELETE", Path: "/v1/holds/{hold_id}", ID: "hold_release", Tag: "Holds", Summary: "Give a hold back", Auth: true,
-			Answer: Hold{}, Faults: []fault.Code{fault.HoldUnknown, fault.WrongCustomer, fault.PaymentInProgress, fault.Conflict}, handle: a.holdRelease},
+			Answer: Hold{}, Faults: []fault.Code{fault.HoldUnknown, fault.WrongCustomer, fault.PaymentInProgress, fault.Conflict, fault.OutcomeUnknown},
+			handle: a.holdRelease},
 		{Method: "POST", Path: "/v1/holds/{hold_id}/extend", ID: "hold_extend", Tag: "Holds", Summary: "Ask for more time, once", Auth: true,
-			Answer: Hold{}, Faults: []fault.Code{fault.HoldUnknown, fault.WrongCustomer, fault.HoldExpired, fault.HoldNotExtendable, fault.PaymentInProgress},
+			Answer: Hold{}, Faults: []fault.Code{fault.HoldUnknown, fault.WrongCustomer, fault.HoldExpired, fault.HoldNotExtendable, fault.PaymentInProgress,
+				fault.OutcomeUnknown},
 			handle: a.holdExtend},
 
 		{Method: "POST", Path: "/v1/bookings", ID: "booking_make", Tag: "Bookings", Summary: "Pay for a hold", Auth: true, Key: keyRequired,
@@ -92,8 +102,8 @@ func (a *api) table() []route {
 				"After a lost answer send the same request with the same key.",
 			Body: BookingRequest{}, Answer: Booking{}, Status: []int{201, 202},
 			Faults: []fault.Code{fault.KeyMissing, fault.PaymentDeclined, fault.HoldUnknown, fault.WrongCustomer, fault.HoldExpired, fault.PaymentInProgress,
-				fault.NotOnSale, fault.LimitReached, fault.KeyReused, fault.Invalid, fault.Busy, fault.PaymentUnavailable, fault.OutcomeUnknown},
-			handle: a.bookingMake},
+				fault.NotOnSale, fault.LimitReached, fault.KeyReused, fault.Invalid, fault.Conflict, fault.PaymentUnavailable, fault.OutcomeUnknown},
+			Takes: payment.AttemptTimeoutMax + answerTimeMax, handle: a.bookingMake},
 		{Method: "GET", Path: "/v1/bookings", ID: "bookings_list", Tag: "Bookings", Summary: "Your bookings, newest first", Auth: true,
 			Query: []parameter{pageQuery}, Answer: BookingList{}, Faults: []fault.Code{fault.Invalid}, handle: a.bookingsList},
 		{Method: "GET", Path: "/v1/bookings/{booking_id}", ID: "booking_get", Tag: "Bookings", Summary: "A booking as it is now", Auth: true,
@@ -101,10 +111,11 @@ func (a *api) table() []route {
 
 		{Method: "GET", Path: "/v1/tickets/{ticket_id}", ID: "ticket_get", Tag: "Tickets", Summary: "A ticket, with the text of its QR code", Auth: true,
 			Notes:  "With .png behind the id: the QR code as a picture. Both only for the ticket's customer.",
-			Answer: Ticket{}, Faults: []fault.Code{fault.TicketUnknown, fault.WrongCustomer}, handle: a.ticketGet},
+			Answer: Ticket{}, AlsoTypes: []string{"image/png"}, Faults: []fault.Code{fault.TicketUnknown, fault.WrongCustomer, fault.Conflict},
+			handle: a.ticketGet},
 
 		{Method: "POST", Path: "/v1/payments/{provider}/webhook", ID: "payment_webhook", Tag: "Running", Summary: "Notices of a payment provider",
 			Notes: "Signed by the provider; harmless twice, late or out of order.", AnswerType: "text/plain",
-			Faults: []fault.Code{fault.BadRequest, fault.BodyTooLarge, fault.NotFound}, handle: a.paymentWebhook},
+			Faults: []fault.Code{fault.BodyTooLarge, fault.NotFound, fault.PaymentUnavailable, fault.OutcomeUnknown}, handle: a.paymentWebhook},
 	}
 }
