@@ -19,6 +19,7 @@ var version = ""
 // cli is the command line.
 type cli struct {
 	Serve   ServeCmd   `cmd:"" help:"Run the server."`
+	Demo    DemoCmd    `cmd:"" help:"Sell an arena to simulated buyers over HTTP, then audit it."`
 	Plan    PlanCmd    `cmd:"" help:"Seating plans: check, import, generate, export."`
 	Event   EventCmd   `cmd:"" help:"Events: import, list, open, pause, resume, close, cancel."`
 	Audit   AuditCmd   `cmd:"" help:"Recompute the promises from what is stored; exit 1 where one is broken."`
