@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"onsale/internal/id"
 )
 
 // The conditional design: each request is a transaction of its own. It takes its seats one by one in their order, so that
@@ -54,7 +56,7 @@ func (p *place) holdsConditional(ctx context.Context, o HoldsOptions, r *Result)
 	if err != nil {
 		return err
 	}
-	p.storm(ctx, o, d, r)
+	p.storm(ctx, o, d, hall.ids, r)
 	return conditionalClaims(ctx, db, r)
 }
 
@@ -92,7 +94,7 @@ func (d *conditional) connect(ctx context.Context, p *place) (closeAll func() er
 	return closeAll, nil
 }
 
-func (d *conditional) hold(ctx context.Context, seats []int32) (taken []int32, err error) {
+func (d *conditional) hold(ctx context.Context, customer id.ID, seats []int32) (taken []int32, err error) {
 	s := <-d.sessions
 	defer func() { d.sessions <- s }()
 	if _, err := s.exec(ctx, `BEGIN`); err != nil {
@@ -106,7 +108,7 @@ func (d *conditional) hold(ctx context.Context, seats []int32) (taken []int32, e
 			return []int32{seat}, errors.Join(err, rollback)
 		}
 	}
-	if _, err = s.exec(ctx, conditionalHold, hold, d.next(), now, now+conditionalTTL); err == nil {
+	if _, err = s.exec(ctx, conditionalHold, hold, int64(customer), now, now+conditionalTTL); err == nil {
 		for _, seat := range seats {
 			if _, err = s.exec(ctx, conditionalLine, hold, seat); err != nil {
 				break

@@ -173,6 +173,9 @@ func Of(err error) *Error {
 	if err == nil {
 		return nil
 	}
+	if e, ok := err.(*Error); ok { // nearly always, and much cheaper than to look for it
+		return e
+	}
 	var e *Error
 	if errors.As(err, &e) {
 		return e

@@ -12,6 +12,7 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -116,10 +117,10 @@ type Generator struct {
 	now     func() time.Time
 	reserve Reserve
 
-	mu       sync.Mutex
-	millis   int64 // of the last number
-	sequence int64
-	limit    int64 // numbers of milliseconds >= limit are not reserved yet
+	last  atomic.Int64 // milliseconds and sequence of the last number, in one, so that no caller waits for another
+	limit atomic.Int64 // numbers of milliseconds >= limit are not reserved yet
+
+	reserving sync.Mutex // one Reserve at a time
 }
 
 // reserveAhead is how many milliseconds one Reserve covers.
@@ -131,7 +132,10 @@ func NewGenerator(node int, now func() time.Time, floor int64, reserve Reserve) 
 	if node < 0 || node > NodeMax {
 		panic(fmt.Sprintf("id: node %d is not in 0…%d", node, NodeMax))
 	}
-	return &Generator{node: node, now: now, reserve: reserve, millis: floor, sequence: 1 << sequenceBits, limit: floor}
+	g := &Generator{node: node, now: now, reserve: reserve}
+	g.last.Store((floor+1)<<sequenceBits - 1)
+	g.limit.Store(floor)
+	return g
 }
 
 // Next makes a number for a thing of the given shard. It fails only when the high-water mark cannot be stored.
@@ -139,27 +143,39 @@ func (g *Generator) Next(shard int) (ID, error) {
 	if shard < 0 || shard > ShardMax {
 		panic(fmt.Sprintf("id: shard %d is not in 0…%d", shard, ShardMax))
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if ms := g.now().UnixMilli() - epoch; ms > g.millis {
-		g.millis, g.sequence = ms, 0
-	}
-	if g.sequence >= 1<<sequenceBits {
-		g.millis++ // ahead of the clock rather than waiting for it
-		g.sequence = 0
-	}
-	if g.millis >= 1<<millisBits {
-		return 0, errors.New("id: the clock is past the last number (year 2094)")
-	}
-	if g.reserve != nil && g.millis >= g.limit {
-		if err := g.reserve(g.millis + reserveAhead); err != nil {
-			return 0, fmt.Errorf("id: storing the high-water mark: %w", err)
+	for {
+		last := g.last.Load()
+		// Where a millisecond has no number left it goes ahead of the clock rather than waiting for it.
+		next := max(last+1, (g.now().UnixMilli()-epoch)<<sequenceBits)
+		millis := next >> sequenceBits
+		if millis >= 1<<millisBits {
+			return 0, errors.New("id: the clock is past the last number (year 2094)")
 		}
-		g.limit = g.millis + reserveAhead
+		if err := g.reserved(millis); err != nil {
+			return 0, err
+		}
+		if g.last.CompareAndSwap(last, next) {
+			sequence := next & (1<<sequenceBits - 1)
+			return ID(millis<<millisShift | int64(shard)<<shardShift | int64(g.node)<<nodeShift | sequence), nil
+		}
 	}
-	v := g.millis<<millisShift | int64(shard)<<shardShift | int64(g.node)<<nodeShift | g.sequence
-	g.sequence++
-	return ID(v), nil
+}
+
+// reserved makes sure that numbers of a millisecond may be given out.
+func (g *Generator) reserved(millis int64) error {
+	if g.reserve == nil || millis < g.limit.Load() {
+		return nil
+	}
+	g.reserving.Lock()
+	defer g.reserving.Unlock()
+	if millis < g.limit.Load() {
+		return nil
+	}
+	if err := g.reserve(millis + reserveAhead); err != nil {
+		return fmt.Errorf("id: storing the high-water mark: %w", err)
+	}
+	g.limit.Store(millis + reserveAhead)
+	return nil
 }
 
 // MustNext is Next for generators without a Reserve.

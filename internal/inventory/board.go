@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"onsale/internal/id"
@@ -17,6 +18,7 @@ type Board struct {
 	layout *venue.Layout
 	finder *finder
 	rules  Rules
+	no     sureNo
 
 	refreshing sync.Mutex // held by whoever asks the ledger for this board
 
@@ -37,8 +39,9 @@ type Board struct {
 	packed  []byte        // two bits a seat, as sent
 	counts  [5]int        // seats by Availability
 	areas   []area
-	free    venue.Bits // available, or held past its expiry (lapsed)
-	claimed venue.Bits // about to be taken by a request that is on its way to the ledger
+	free    venue.Bits              // available, or held past its expiry (lapsed)
+	claimed venue.Bits              // about to be taken by a request that is on its way to the ledger
+	waited  map[int32]chan struct{} // of claimed seats that others wait for: closed when the claim ends
 	lapses  lapseHeap
 	sold    map[int]masks // by category, -1 for all; built when first asked for, anew when the event's row changes
 	recent  recent
@@ -54,14 +57,18 @@ type area struct {
 
 func newBoard(event id.ID, finder *finder, rules Rules) *Board {
 	n := finder.layout.SeatCount
-	return &Board{
+	b := &Board{
 		event: event, layout: finder.layout, finder: finder, rules: rules.withDefaults(finder.layout),
 		states:  make([]ledger.Availability, n),
 		until:   make([]ledger.Time, n),
 		packed:  make([]byte, (n+3)/4),
 		free:    venue.NewBits(n),
 		claimed: venue.NewBits(n),
+		waited:  map[int32]chan struct{}{},
+		no:      sureNo{until: make([]atomic.Int64, n)},
 	}
+	b.publish()
+	return b
 }
 
 // load replaces the picture by a snapshot that was asked for and had at these instants, unless it is older than what the
@@ -94,6 +101,7 @@ func (b *Board) load(s *ledger.Snapshot, asked, had time.Time) error {
 	b.hear(s.Now, had, false)
 	b.refreshed(asked)
 	b.rebuild(s.Now)
+	b.publish()
 	return nil
 }
 
@@ -107,6 +115,7 @@ func (b *Board) rebuild(now ledger.Time) {
 	for i, state := range b.states {
 		b.counts[state]++
 		b.pack(int32(i), state)
+		b.no.set(int32(i), state, b.until[i])
 		if state == ledger.Available {
 			b.free.Set(int32(i))
 		}
@@ -119,6 +128,7 @@ func (b *Board) rebuild(now ledger.Time) {
 func (b *Board) apply(c *ledger.Change, now ledger.Time, heard time.Time, own bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	defer b.publish()
 	b.seen = max(b.seen, c.Version)
 	if !b.loaded || c.Version != b.version+1 {
 		return // known already, or a gap: complete says so
@@ -132,6 +142,7 @@ func (b *Board) apply(c *ledger.Change, now ledger.Time, heard time.Time, own bo
 		b.counts[s.State]++
 		b.states[s.Index], b.until[s.Index] = s.State, s.Expires
 		b.pack(s.Index, s.State)
+		b.no.set(s.Index, s.State, s.Expires)
 		if s.State == ledger.Available {
 			b.free.Set(s.Index)
 		} else {
@@ -175,6 +186,7 @@ func (b *Board) confirm(version int64, asked time.Time) {
 	defer b.mu.Unlock()
 	if b.version >= version && b.complete() {
 		b.refreshed(asked)
+		b.publish()
 	}
 }
 
@@ -204,7 +216,7 @@ func (b *Board) refreshed(heard time.Time) {
 
 // now is the ledger's clock as far as can be told. It is never ahead.
 func (b *Board) now(clock time.Time) ledger.Time {
-	return b.ledgerNow + ledger.Time(max(0, clock.Sub(b.clockNow).Milliseconds()))
+	return nowAt(b.ledgerNow, b.clockNow, clock)
 }
 
 // expect remembers when a seat becomes free by itself.
@@ -235,32 +247,6 @@ func (b *Board) lapse(now ledger.Time) {
 			b.free.Set(seat)
 		}
 	}
-}
-
-// Taken answers those of the seats that the ledger would surely refuse: sold, blocked, or held with time ahead (B1). None
-// does not mean that it will not.
-func (b *Board) Taken(seats []int32, clock time.Time) []int32 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.fresh(clock) {
-		return nil
-	}
-	var taken []int32
-	now := b.now(clock)
-	for _, seat := range seats {
-		if seat < 0 || int(seat) >= len(b.states) {
-			continue // the ledger says that there is no such seat
-		}
-		switch b.states[seat] {
-		case ledger.Sold, ledger.Blocked:
-			taken = append(taken, seat)
-		case ledger.Held:
-			if b.until[seat] > now+ledger.Time(clockMargin) {
-				taken = append(taken, seat)
-			}
-		}
-	}
-	return taken
 }
 
 func (b *Board) fresh(clock time.Time) bool {
@@ -409,12 +395,35 @@ func (b *Board) Claim(seats []int32) (claimed []int32) {
 	return b.mark(seats)
 }
 
+// ClaimAll is Claim where nobody else has a claim on any of the seats. Else it answers others, which is closed as soon as
+// the claim on one of them has ended, and claims nothing. Who waits has no claim, so nobody waits in a circle.
+func (b *Board) ClaimAll(seats []int32) (claimed []int32, others <-chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, seat := range seats {
+		if seat < 0 || int(seat) >= b.layout.SeatCount || !b.claimed.Has(seat) {
+			continue
+		}
+		end := b.waited[seat]
+		if end == nil {
+			end = make(chan struct{})
+			b.waited[seat] = end
+		}
+		return nil, end
+	}
+	return b.mark(seats), nil
+}
+
 // Unclaim gives claims back, once the ledger has answered.
 func (b *Board) Unclaim(seats []int32) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, seat := range seats {
 		b.claimed.Clear(seat)
+		if end := b.waited[seat]; end != nil {
+			delete(b.waited, seat)
+			close(end)
+		}
 	}
 }
 

@@ -29,8 +29,9 @@ type Held struct {
 	Orphans []int32   // free seats that the choice leaves alone, where the event's rule is to warn
 }
 
-// HoldSeats holds hand-picked seats. The board's sure no comes first (with the seats that are taken), then the event's
-// orphan rule; whatever passes is decided by the ledger.
+// HoldSeats holds hand-picked seats. The board's sure no comes first (with the seats that are taken); where somebody else
+// is asking the ledger for one of the seats, his answer is waited for and the board asked again; then comes the event's
+// orphan rule. Whatever passes is decided by the ledger.
 //
 // A request with an idempotency key always goes to the ledger: it may be a repeat, and the seats its own (I5).
 //
@@ -41,16 +42,47 @@ func (s *Service) HoldSeats(ctx context.Context, claim Claim, seats []int32) (He
 	if b == nil {
 		return s.hold(ctx, nil, claim, seats)
 	}
-	clock := s.options.Now()
-	if claim.Key.Value == "" && claim.Offer == 0 {
-		if taken := b.Taken(seats, clock); len(taken) > 0 {
+	if claim.Key.Value != "" || claim.Offer != 0 {
+		claimed := b.Claim(seats)
+		defer b.Unclaim(claimed)
+		return s.holdPicked(ctx, b, claim, seats)
+	}
+	for turn := 0; ; turn++ {
+		if taken := b.Taken(seats, s.options.Now()); len(taken) > 0 {
 			s.counters.boardRefused.Add(1)
 			return Held{}, &fault.Error{Code: fault.SeatsTaken, Seats: taken}
 		}
+		claimed, others := b.ClaimAll(seats)
+		if others == nil || turn == TurnsMax {
+			defer b.Unclaim(claimed)
+			return s.holdPicked(ctx, b, claim, seats)
+		}
+		if err := s.await(ctx, others); err != nil {
+			return Held{}, err
+		}
 	}
+}
+
+// await waits until others, who are asking the ledger for some of the same seats, have their answer: then the board knows
+// it too, and of the many who want the same seats only the first has troubled the ledger.
+func (s *Service) await(ctx context.Context, others <-chan struct{}) error {
+	defer s.waiting.Add(-1)
+	if s.waiting.Add(1) > int64(s.options.WaitersMax) {
+		return &fault.Error{Code: fault.Busy, RetryAfter: ledger.Duration(1000).Std()}
+	}
+	select {
+	case <-others:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// holdPicked asks the ledger for hand-picked seats, after the event's orphan rule.
+func (s *Service) holdPicked(ctx context.Context, b *Board, claim Claim, seats []int32) (Held, error) {
 	var alone []int32
 	if mode := b.handPicked(); mode != OrphanOff && claim.Offer == 0 {
-		alone = b.Orphans(seats, clock)
+		alone = b.Orphans(seats, s.options.Now())
 		if len(alone) > 0 {
 			s.counters.orphans.Add(1)
 		}
@@ -61,8 +93,6 @@ func (s *Service) HoldSeats(ctx context.Context, claim Claim, seats []int32) (He
 			return Held{}, &fault.Error{Code: fault.OrphanSeat, Seats: alone}
 		}
 	}
-	claimed := b.Claim(seats)
-	defer b.Unclaim(claimed)
 	held, err := s.hold(ctx, b, claim, seats)
 	held.Orphans = alone
 	return held, err
@@ -199,12 +229,6 @@ func (s *Service) held(b *Board, r ledger.Result, err error) (Held, error) {
 		held.Step = b.finder.step(held.Hold.Seats())
 	}
 	return held, nil
-}
-
-func (b *Board) handPicked() OrphanMode {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.rules.HandPicked
 }
 
 // check is the fault of a wish that makes no sense for this event.

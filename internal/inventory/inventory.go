@@ -22,6 +22,8 @@ import (
 const (
 	FreshFor          = 2 * time.Second // how long after it last heard the ledger's version a board may say no (B1)
 	LooksMax          = 8               // how often a best-available request looks for seats, having lost those it found
+	TurnsMax          = 8               // how often a hand-picked request lets others who want its seats go first
+	WaitersMax        = 131_072         // hand-picked requests of one node that wait for that at once (I13)
 	SubscribersMax    = 20_000          // seat streams of one node, all events together (I13)
 	FramesMax         = 64              // frames that wait for one slow subscriber before it is dropped
 	RecentVersionsMax = 1024            // versions of which a board can tell the difference
@@ -113,6 +115,7 @@ type Options struct {
 	NoSweep         bool
 
 	LooksMax       int // Defaults to LooksMax
+	WaitersMax     int // Defaults to WaitersMax
 	SubscribersMax int // Defaults to SubscribersMax
 }
 
@@ -145,6 +148,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.LooksMax <= 0 {
 		o.LooksMax = LooksMax
+	}
+	if o.WaitersMax <= 0 {
+		o.WaitersMax = WaitersMax
 	}
 	if o.SubscribersMax <= 0 {
 		o.SubscribersMax = SubscribersMax

@@ -35,12 +35,14 @@ func (b *Board) doubt() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.distrust = true
+	b.publish()
 }
 
 func (b *Board) setRules(r Rules) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.rules = r.withDefaults(b.layout)
+	b.publish()
 }
 
 // Fresh says whether the board has heard from the ledger lately enough to say no (B1).

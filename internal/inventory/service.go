@@ -27,6 +27,7 @@ type Service struct {
 
 	loading  sync.Mutex // one Load at a time
 	counters counters
+	waiting  atomic.Int64 // hand-picked requests that let others go first
 }
 
 type counters struct {
@@ -47,6 +48,7 @@ type Stats struct {
 	Snapshots    int64
 	Sweeps       int64
 	Boards       int
+	Waiting      int // hand-picked requests that wait for others' answers
 	Subscribers  int
 	SlowDropped  int64 // subscribers dropped because they did not keep up
 }
@@ -173,6 +175,7 @@ func (s *Service) Stats() Stats {
 		Looks: c.looks.Load(), NoSeats: c.noSeats.Load(), SoldOut: c.soldOut.Load(), Orphans: c.orphans.Load(),
 		Refreshes: c.refreshes.Load(), Snapshots: c.snapshots.Load(), Sweeps: c.sweeps.Load(),
 	}
+	st.Waiting = int(s.waiting.Load())
 	s.mu.RLock()
 	st.Boards = len(s.boards)
 	s.mu.RUnlock()
