@@ -146,7 +146,6 @@ type Hold struct {
 	Row
 	ledger.Hold
 	Draws []Draw
-	Key   string // the idempotency key it was made under
 }
 
 // An Order is an order's row.

@@ -115,7 +115,7 @@ func (w *Work) holdSeats(c ledger.HoldSeats) (ledger.Result, error) {
 	h := &Hold{Row: Row{New: true}, Hold: ledger.Hold{
 		ID: c.ID, Event: c.Event, Customer: c.Customer, State: ledger.HoldLive, Area: -1, Currency: e.Currency,
 		Created: w.Now, Expires: w.Now + ledger.Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange, Offer: c.Offer,
-	}, Key: c.Key.Value}
+	}}
 	h.Lines = make([]ledger.Line, len(indexes))
 	for i, s := range seats {
 		h.Lines[i] = e.Price(categories[i])
@@ -262,7 +262,7 @@ func (w *Work) holdPlaces(c ledger.HoldPlaces) (ledger.Result, error) {
 	h := &Hold{Row: Row{New: true}, Hold: ledger.Hold{
 		ID: c.ID, Event: c.Event, Customer: c.Customer, State: ledger.HoldLive, Area: c.Area, Currency: e.Currency,
 		Created: w.Now, Expires: w.Now + ledger.Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange, Offer: c.Offer,
-	}, Key: c.Key.Value}
+	}}
 	line := e.Price(category)
 	line.Seat = -1
 	h.Lines = slices.Repeat([]ledger.Line{line}, c.Quantity)
