@@ -164,9 +164,9 @@ func (m *Model) paymentArrived(c Confirm, o *Order) *Payment {
 	return p
 }
 
-// giveBack asks for a payment to be given back. It leaves the order as it is. The empty payment of a free order is none.
+// giveBack asks for a payment to be given back. It leaves the order as it is. Of nothing, nothing is given back.
 func (m *Model) giveBack(c Confirm, o *Order, reason string) Result {
-	if c.Payment == "" && c.Amount == 0 {
+	if c.Amount == 0 {
 		return m.answer(o)
 	}
 	p := m.paymentArrived(c, o)

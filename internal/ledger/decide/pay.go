@@ -292,7 +292,7 @@ func (w *Work) refuse(o *Order, c ledger.Confirm, state ledger.OrderState, reaso
 
 // givePayment asks for one payment to be given back, whatever its order is (A16).
 func (w *Work) givePayment(o *Order, c ledger.Confirm, reason string) (ledger.Result, error) {
-	if c.Payment == "" && c.Amount == 0 { // a free order: there is no payment
+	if c.Amount == 0 { // of nothing, nothing is given back
 		return w.orderAnswer(o.ID, ledger.Result{})
 	}
 	p, err := w.paymentSeen(o, c)

@@ -248,7 +248,7 @@ func (h *history) drawConfirm() ledger.Command {
 	if o, err := h.model.Order(ctx, c.Order); err == nil {
 		hold, _ := h.model.Hold(ctx, o.Hold)
 		lines, c.Amount = len(hold.Lines), o.Amount
-		if o.Amount == 0 {
+		if o.Amount == 0 && !h.oneIn(8, "paid for nothing") {
 			c.Payment, c.Captured = "", false
 		}
 	}

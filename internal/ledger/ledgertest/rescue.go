@@ -274,6 +274,23 @@ var rescueScenarios = []scenario{
 			w.wantArea(0, 0, 0)
 		}
 	}},
+	{"a free order that is late has nothing to give back, whatever payment is told of, swept or not", func(w *world) {
+		for _, sweep := range []bool{true, false} {
+			h := w.given(w.holdPlaces(alice, 0, 1)).Hold
+			o := w.pending(h)
+			w.given(record(o, ledger.PaymentCaptured, 0, 0))
+			w.pass(holdTTL)
+			if sweep {
+				w.given(ledger.Sweep{})
+			}
+			r := w.given(w.pay(o, "p"))
+			w.same("the answer", []any{r.Order.State, r.Refund == nil}, []any{ledger.OrderExpired, true})
+			w.same("the notices", w.kinds(o.ID), []string{ledger.NoticePending, ledger.NoticePayment, ledger.NoticeExpired})
+			if due := duePayment(w, o.ID); due != nil {
+				w.Errorf("due: %+v", due)
+			}
+		}
+	}},
 	{"A13: after a rescue the old hold cannot be paid again", func(w *world) {
 		o, h := lost(w, false, 0)
 		w.given(ledger.Sweep{})
