@@ -108,11 +108,8 @@ func (r *recorder) counted() int {
 // limitTime bounds how long the route may take to answer and how long the client may take to read it. The returned
 // function ends the limit.
 func (rt *route) limitTime(w http.ResponseWriter, r *request) (end func()) {
-	control := http.NewResponseController(w)
 	if rt.Takes == untilClosed {
-		// The server's limit for reading a request would end the stream, too. Writes have limits of their own.
-		_ = control.SetReadDeadline(time.Time{})
-		return func() {}
+		return func() {} // each write has its own
 	}
 	takes, sending := rt.Takes, rt.Sending
 	if takes == 0 {
@@ -122,7 +119,7 @@ func (rt *route) limitTime(w http.ResponseWriter, r *request) (end func()) {
 		sending = sendTimeMax
 	}
 	// A writer that knows no deadlines (a test's) has none; the server's own limits stand behind these.
-	_ = control.SetWriteDeadline(time.Now().Add(takes + sending))
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(takes + sending))
 	ctx, cancel := context.WithTimeout(r.Context(), takes)
 	r.Request = r.WithContext(ctx)
 	return cancel
