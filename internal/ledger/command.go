@@ -124,7 +124,7 @@ type BeginPayment struct {
 // they were not, the best ones under the same comparison.
 //
 // An order of amount 0 is confirmed with an empty payment. Tickets are ids for as many tickets as the hold has lines.
-// Faults: booking_unknown; invalid (too few ids).
+// Faults: booking_unknown; invalid (no payment for an amount above 0; too few ids).
 type Confirm struct {
 	Order      id.ID
 	Payment    string

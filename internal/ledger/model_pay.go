@@ -77,6 +77,9 @@ func (m *Model) confirm(c Confirm) Result {
 	if o == nil {
 		return refuse(fault.OrderUnknown, "")
 	}
+	if c.Payment == "" && o.Amount > 0 {
+		return refuseField(fault.Invalid, "payment")
+	}
 	p := m.payments[modelPayment{o.ID, c.Payment}]
 	if p != nil && p.State == PaymentCaptured { // what was taken is known already
 		c.Amount, c.Currency = p.Captured, p.Currency

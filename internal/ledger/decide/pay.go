@@ -99,6 +99,9 @@ func (w *Work) confirm(c ledger.Confirm) (ledger.Result, error) {
 	if o == nil {
 		return ledger.Result{}, fault.New(fault.OrderUnknown, "")
 	}
+	if c.Payment == "" && o.Amount > 0 {
+		return ledger.Result{}, invalid("payment", "only an order of amount 0 is confirmed without a payment")
+	}
 	h, err := w.hold(o.Hold)
 	if err != nil {
 		return ledger.Result{}, err
