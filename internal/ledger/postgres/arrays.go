@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -52,6 +53,8 @@ func (c quickArray) PlanEncode(m *pgtype.Map, oid uint32, format int16, value an
 	return c.Codec.PlanEncode(m, oid, format, value)
 }
 
+const headBytes = 20
+
 // arrayHead begins an array of one dimension without NULLs. nil is an empty array, not NULL.
 func arrayHead(buf []byte, element uint32, n int) []byte {
 	if n == 0 {
@@ -70,7 +73,7 @@ type planInt16 struct{}
 
 func (planInt16) Encode(value any, buf []byte) ([]byte, error) {
 	list := value.([]int16)
-	buf = arrayHead(buf, pgtype.Int2OID, len(list))
+	buf = arrayHead(slices.Grow(buf, headBytes+6*len(list)), pgtype.Int2OID, len(list))
 	for _, v := range list {
 		buf = binary.BigEndian.AppendUint32(buf, 2)
 		buf = binary.BigEndian.AppendUint16(buf, uint16(v))
@@ -82,7 +85,7 @@ type planInt32 struct{}
 
 func (planInt32) Encode(value any, buf []byte) ([]byte, error) {
 	list := value.([]int32)
-	buf = arrayHead(buf, pgtype.Int4OID, len(list))
+	buf = arrayHead(slices.Grow(buf, headBytes+8*len(list)), pgtype.Int4OID, len(list))
 	for _, v := range list {
 		buf = binary.BigEndian.AppendUint32(buf, 4)
 		buf = binary.BigEndian.AppendUint32(buf, uint32(v))
@@ -94,7 +97,7 @@ type planInt64 struct{}
 
 func (planInt64) Encode(value any, buf []byte) ([]byte, error) {
 	list := value.([]int64)
-	buf = arrayHead(buf, pgtype.Int8OID, len(list))
+	buf = arrayHead(slices.Grow(buf, headBytes+12*len(list)), pgtype.Int8OID, len(list))
 	for _, v := range list {
 		buf = binary.BigEndian.AppendUint32(buf, 8)
 		buf = binary.BigEndian.AppendUint64(buf, uint64(v))
@@ -106,7 +109,11 @@ type planText struct{}
 
 func (planText) Encode(value any, buf []byte) ([]byte, error) {
 	list := value.([]string)
-	buf = arrayHead(buf, pgtype.TextOID, len(list))
+	bytes := headBytes + 4*len(list)
+	for _, v := range list {
+		bytes += len(v)
+	}
+	buf = arrayHead(slices.Grow(buf, bytes), pgtype.TextOID, len(list))
 	for _, v := range list {
 		buf = binary.BigEndian.AppendUint32(buf, uint32(len(v)))
 		buf = append(buf, v...)
@@ -118,7 +125,11 @@ type planBytes struct{}
 
 func (planBytes) Encode(value any, buf []byte) ([]byte, error) {
 	list := value.([][]byte)
-	buf = arrayHead(buf, pgtype.ByteaOID, len(list))
+	bytes := headBytes + 4*len(list)
+	for _, v := range list {
+		bytes += len(v)
+	}
+	buf = arrayHead(slices.Grow(buf, bytes), pgtype.ByteaOID, len(list))
 	for _, v := range list {
 		buf = binary.BigEndian.AppendUint32(buf, uint32(len(v)))
 		buf = append(buf, v...)

@@ -47,10 +47,7 @@ const (
 	sqlPayments = `SELECT ` + paymentColumns + `, ` + refundColumns + ` FROM unnest($1::bigint[]) AS k(order_id)
  JOIN shard.payments p ON p.order_id = k.order_id LEFT JOIN shard.refunds r ON r.refund_id = nullif(p.refund_id, 0)`
 	sqlRefunds = `SELECT ` + refundColumns + ` FROM unnest($1::bigint[]) AS k(refund_id) JOIN shard.refunds r ON r.refund_id = k.refund_id`
-	// Only PAID and REFUNDED orders have tickets.
-	sqlTickets = `SELECT ` + ticketColumns + ` FROM unnest($1::bigint[]) AS k(order_id)
- JOIN shard.orders o ON o.order_id = k.order_id AND o.state IN (2, 5)
- JOIN shard.tickets t ON t.order_id = o.order_id ORDER BY t.ticket_id`
+	sqlTickets = `SELECT ` + ticketColumns + ` FROM unnest($1::bigint[]) AS k(order_id) JOIN shard.tickets t ON t.order_id = k.order_id ORDER BY t.ticket_id`
 
 	sqlHolds = `SELECT k.n, h.state, h.expires_at, h.extended_count, h.window_used, h.order_id
  FROM unnest($1::bigint[]) WITH ORDINALITY AS k(hold_id, n) JOIN shard.holds h ON h.hold_id = k.hold_id ORDER BY k.n FOR UPDATE OF h`
@@ -262,12 +259,7 @@ func (t *transaction) lockOrders(p *pipeline) {
 			}
 			return nil
 		})
-		var ticket ticketScan
-		p.rows(sqlTickets, []any{ids}, ticket.dest(), func() error {
-			v := &decide.Ticket{Ticket: ticket.take()}
-			s.tickets[v.Order] = append(s.tickets[v.Order], v)
-			return nil
-		})
+		t.readTickets(p, keys)
 	}
 	if len(t.set.refunds) > 0 {
 		for k := range t.set.refunds {
@@ -279,6 +271,27 @@ func (t *transaction) lockOrders(p *pipeline) {
 			return nil
 		})
 	}
+}
+
+// readTickets reads the tickets of orders, but not of those that were PENDING when last seen, which have none. Where that
+// was long ago, they are missing, and read in the next round.
+func (t *transaction) readTickets(p *pipeline, orders []id.ID) {
+	var ids []int64
+	for _, k := range orders {
+		if o, ok := t.l.facts.orders.Get(k); !ok || o.State != ledger.OrderPending {
+			ids = append(ids, int64(k))
+			t.source.tickets[k] = nil
+		}
+	}
+	if len(ids) == 0 {
+		return
+	}
+	var ticket ticketScan
+	p.rows(sqlTickets, []any{ids}, ticket.dest(), func() error {
+		v := &decide.Ticket{Ticket: ticket.take()}
+		t.source.tickets[v.Order] = append(t.source.tickets[v.Order], v)
+		return nil
+	})
 }
 
 func (t *transaction) lockHolds(p *pipeline) {

@@ -158,10 +158,10 @@ func (s *source) Refund(refund id.ID) (*decide.Refund, error) {
 	return nil, decide.ErrMissing
 }
 
-// Tickets implements decide.Source: all tickets of a locked order were read.
+// Tickets implements decide.Source.
 func (s *source) Tickets(order id.ID) ([]*decide.Ticket, error) {
-	if _, ok := s.orders[order]; ok {
-		return s.tickets[order], nil
+	if t, ok := s.tickets[order]; ok {
+		return t, nil
 	}
 	s.missed.orders.add(order)
 	return nil, decide.ErrMissing
