@@ -216,8 +216,12 @@ func (a *App) background(ctx context.Context, work *sync.WaitGroup, lost func(er
 	})
 	a.every(ctx, work, loadEvery, "loading events", a.loadEvents)
 	a.every(ctx, work, recoverEvery, "recovering bookings", func(ctx context.Context) error {
-		_, err := a.Booking.Recover(ctx)
-		return err
+		for { // after a hot sale there may be thousands of captures due: what a full round leaves need not wait
+			done, err := a.Booking.Recover(ctx)
+			if err != nil || !done.More {
+				return err
+			}
+		}
 	})
 	a.every(ctx, work, nodeTTL/4, "renewing the node number", func(ctx context.Context) error {
 		err := a.node.Renew(ctx, nodeTTL)

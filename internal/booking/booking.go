@@ -53,6 +53,8 @@ type Options struct {
 	// RecoverAfter is how long a PENDING order is left alone before recovery asks the provider. One that the provider has
 	// not heard of by AttemptTimeout later is given up. Defaults to 10 s.
 	RecoverAfter time.Duration
+	// RecoverAtOnce is how many calls to the provider recovery makes at once. Defaults to 16.
+	RecoverAtOnce int
 	// DeadAfter is how long a payment for an unknown order waits before it is given back. Defaults to 1 h.
 	DeadAfter time.Duration
 	// TalksMax is how many bookings talk with the provider at once; more are refused as busy (I13). Defaults to 4,096.
@@ -81,6 +83,7 @@ const settleTime = 10 * time.Second
 func New(o Options) *Service {
 	o.AttemptTimeout = min(cmp.Or(o.AttemptTimeout, 30*time.Second), payment.AttemptTimeoutMax)
 	o.RecoverAfter = cmp.Or(o.RecoverAfter, 10*time.Second)
+	o.RecoverAtOnce = cmp.Or(o.RecoverAtOnce, 16)
 	o.DeadAfter = cmp.Or(o.DeadAfter, time.Hour)
 	o.TalksMax = cmp.Or(o.TalksMax, 4096)
 	o.Logger = cmp.Or(o.Logger, slog.Default())

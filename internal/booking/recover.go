@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"sync"
 	"time"
 
 	"onsale/internal/fault"
@@ -39,6 +40,9 @@ type Recovered struct {
 	Captured int
 	Returned int // payments given back
 	Failed   int // tries that failed and will be repeated
+
+	// More says that a round is not enough for what there is, and that this one was of use: the next need not wait.
+	More bool
 }
 
 // Recover is one round of the recovery job (DESIGN 8, step 5): PENDING orders that nobody talks about any more are
@@ -53,6 +57,7 @@ func (s *Service) Recover(ctx context.Context) (Recovered, error) {
 	r := &round{Service: s, now: now, done: &done}
 	err = errors.Join(r.orders(ctx), r.payments(ctx), r.dead(ctx), r.prune(ctx))
 	s.retries.forget(now)
+	done.More = r.full && done.Ended+done.Captured+done.Returned > 0
 	return done, err
 }
 
@@ -60,12 +65,69 @@ func (s *Service) Recover(ctx context.Context) (Recovered, error) {
 type round struct {
 	*Service
 	now  ledger.Time
+	full bool // one of the lists was longer than a round
+
+	mu   sync.Mutex // guards what follows
 	done *Recovered
 	away int // calls that went unanswered, one after the other
 }
 
 // over says that the round should end.
-func (r *round) over(ctx context.Context) bool { return ctx.Err() != nil || r.away >= awayMax }
+func (r *round) over(ctx context.Context) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return ctx.Err() != nil || r.away >= awayMax
+}
+
+// count adds to what the round has done.
+func (r *round) count(what *int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*what++
+}
+
+// unanswered keeps count of how long the provider has said nothing.
+func (r *round) unanswered(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if errors.Is(err, payment.ErrUnknown) {
+		r.away++
+	} else {
+		r.away = 0
+	}
+}
+
+// each does the work for everything in a list, RecoverAtOnce at a time, until the round should end: nearly all of the time
+// is spent waiting for the provider, and after a hot sale a capture is due for every booking.
+func each[T any](ctx context.Context, r *round, list []T, work func(T)) error {
+	if r.o.RecoverAtOnce == 1 {
+		for _, item := range list {
+			if r.over(ctx) {
+				break
+			}
+			work(item)
+		}
+		return ctx.Err()
+	}
+	next := make(chan T)
+	var hands sync.WaitGroup
+	for range min(r.o.RecoverAtOnce, len(list)) {
+		hands.Go(func() {
+			for item := range next {
+				work(item)
+			}
+		})
+	}
+	for _, item := range list {
+		if r.over(ctx) {
+			break
+		}
+		next <- item
+	}
+	close(next)
+	hands.Wait()
+	return ctx.Err()
+}
 
 // try does one piece of work, unless it failed and must wait; done says that it was done.
 func (r *round) try(ctx context.Context, what, key string, order id.ID, work func(context.Context) error) (done bool) {
@@ -75,13 +137,9 @@ func (r *round) try(ctx context.Context, what, key string, order id.ID, work fun
 	talk, cancel := context.WithTimeout(ctx, r.o.AttemptTimeout)
 	defer cancel()
 	err := work(talk)
-	if errors.Is(err, payment.ErrUnknown) {
-		r.away++
-	} else {
-		r.away = 0
-	}
+	r.unanswered(err)
 	if r.ended(ctx, what, key, order, r.now, err) {
-		r.done.Failed++
+		r.count(&r.done.Failed)
 		return false
 	}
 	return true
@@ -89,30 +147,28 @@ func (r *round) try(ctx context.Context, what, key string, order id.ID, work fun
 
 func (r *round) orders(ctx context.Context) error {
 	before := r.now - ledger.Time(r.o.RecoverAfter.Milliseconds())
-	orders, err := r.o.Shard.Ledger().PendingOrders(ctx, before, recoverMax+r.retries.count())
+	most := recoverMax + r.retries.count()
+	orders, err := r.o.Shard.Ledger().PendingOrders(ctx, before, most)
 	if err != nil {
 		return err
 	}
-	for _, o := range orders {
-		if r.over(ctx) {
-			return ctx.Err()
-		}
+	r.full = r.full || len(orders) == most
+	return each(ctx, r, orders, func(o ledger.Order) {
 		if r.busyWith(o.ID) {
-			continue
+			return
 		}
 		r.try(ctx, doSettle, o.ID.Text(id.Order), o.ID, func(ctx context.Context) error {
-			r.done.Orders++
+			r.count(&r.done.Orders)
 			after, err := r.recoverOrder(ctx, o, r.now)
 			if err == nil && after.State != ledger.OrderPending {
-				r.done.Ended++
+				r.count(&r.done.Ended)
 			}
 			if err == nil && after.State == ledger.OrderPending {
 				err = errPending
 			}
 			return err
 		})
-	}
-	return nil
+	})
 }
 
 func (s *Service) busyWith(order id.ID) bool {
@@ -154,31 +210,29 @@ func (s *Service) recoverOrder(ctx context.Context, o ledger.Order, now ledger.T
 }
 
 func (r *round) payments(ctx context.Context) error {
-	open, err := r.o.Shard.Ledger().OpenPayments(ctx, recoverMax+r.retries.count())
+	most := recoverMax + r.retries.count()
+	open, err := r.o.Shard.Ledger().OpenPayments(ctx, most)
 	if err != nil {
 		return err
 	}
-	for _, p := range open {
-		if r.over(ctx) {
-			return ctx.Err()
-		}
+	r.full = r.full || len(open) == most
+	return each(ctx, r, open, func(p ledger.OpenPayment) {
 		if p.Refund != nil {
 			done := r.try(ctx, doGiveBack, p.Payment.ID, p.Payment.Order, func(ctx context.Context) error {
 				return r.giveBack(ctx, p.Payment.Order, p.Payment.ID, *p.Refund)
 			})
 			if done {
-				r.done.Returned++
+				r.count(&r.done.Returned)
 			}
-			continue
+			return
 		}
 		done := r.try(ctx, doCapture, p.Payment.ID, p.Payment.Order, func(ctx context.Context) error {
 			return r.capture(ctx, p.Payment)
 		})
 		if done {
-			r.done.Captured++
+			r.count(&r.done.Captured)
 		}
-	}
-	return nil
+	})
 }
 
 // dead gives back payments whose order nobody knows, once it is sure that it will not appear (A20).
@@ -188,10 +242,7 @@ func (r *round) dead(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range dead {
-		if r.over(ctx) {
-			return ctx.Err()
-		}
+	return each(ctx, r, dead, func(w ledger.Webhook) {
 		done := r.try(ctx, doDead, w.Payment, 0, func(ctx context.Context) error {
 			if err := r.refundDead(ctx, w); err != nil {
 				return err
@@ -200,10 +251,9 @@ func (r *round) dead(ctx context.Context) error {
 			return r.o.Webhooks.WebhookKeep(ctx, w)
 		})
 		if done {
-			r.done.Returned++
+			r.count(&r.done.Returned)
 		}
-	}
-	return nil
+	})
 }
 
 func (s *Service) refundDead(ctx context.Context, w ledger.Webhook) error {

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -177,13 +178,46 @@ var openers = map[string]func(t *testing.T, l *lab) (ledger.Ledger, ledger.Webho
 		return ledger.NewModel(l.clock.Now), &memoryWebhooks{now: l.clock.Now}
 	},
 	"sqlite": func(t *testing.T, l *lab) (ledger.Ledger, ledger.Webhooks) {
-		s, err := sqlite.Open(context.Background(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{Now: l.clock.Now})
-		if err != nil {
+		path := filepath.Join(t.TempDir(), "ledger.db")
+		if err := os.WriteFile(path, emptyLedger(t, l), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		s := openLedger(t, l, path)
 		return s, s
 	},
 }
+
+func openLedger(t *testing.T, l *lab, path string) *sqlite.Ledger {
+	t.Helper()
+	s, err := sqlite.Open(context.Background(), path, sqlite.Options{Now: l.clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// emptyLedger is the file of a ledger with nothing in it, made once: making it anew takes most of a scenario's time.
+func emptyLedger(t *testing.T, l *lab) []byte {
+	t.Helper()
+	emptyOnce.Lock()
+	defer emptyOnce.Unlock()
+	if empty == nil {
+		path := filepath.Join(t.TempDir(), "empty.db")
+		if err := openLedger(t, l, path).Close(); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if empty, err = os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return empty
+}
+
+var (
+	emptyOnce sync.Mutex
+	empty     []byte
+)
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
@@ -195,6 +229,7 @@ func newWorld(t tb, l *lab, store ledger.Ledger, webhooks ledger.Webhooks, autho
 	w.provider = &meddled{AuthorizingClient: l.client, w: w}
 	w.options = Options{
 		Shard: shard{w}, Webhooks: keeper{webhooks, w}, Provider: w.provider, IDs: l.ids, Authorize: authorize, Logger: quiet(),
+		RecoverAtOnce: 1, // so that each line of recovery can be the last
 		Alert: func(_ context.Context, what string, _ id.ID, _ error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
