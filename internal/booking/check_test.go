@@ -17,16 +17,16 @@ import (
 func (w *world) calm(refused int) {
 	w.Helper()
 	w.meddling(nil)
-	for range 200 {
+	for k := range 60 {
 		w.run()
 		w.recover()
 		if w.open() <= refused && w.pending() == 0 {
 			w.quiet(refused)
 			return
 		}
-		w.pass(15 * second)
+		w.pass(min(15*second<<min(k, 8), 4*minute))
 	}
-	w.Fatalf("after 50 minutes %d orders are PENDING and %d payments open; last calls %v", w.pending(), w.open(), w.ops[max(0, len(w.ops)-20):])
+	w.Fatalf("after hours %d orders are PENDING and %d payments open; last calls %v", w.pending(), w.open(), w.ops[max(0, len(w.ops)-20):])
 }
 
 // quiet checks that what has come to rest stays so: nothing is left to do for recovery, nor for a webhook.
@@ -36,7 +36,7 @@ func (w *world) quiet(refused int) {
 	for _, order := range w.all() {
 		orders[order] = w.order(order)
 	}
-	for range 3 {
+	for range 2 {
 		w.pass(2 * minute)
 		w.run()
 		if done := w.recover(); done.Orders != 0 || done.Captured != 0 || done.Returned != 0 || done.Failed > refused {

@@ -190,11 +190,15 @@ func TestKilledAtEachLine(t *testing.T) {
 					}
 					return
 				}
-				// The short form tells one story fully, and of the others every eighth line.
+				// The short form tells one story fully, and of the others some lines.
+				full, some := 1, 8
+				if racing {
+					full, some = 2, 16
+				}
 				for n, story := range names {
-					step := 8
+					step := some
 					if n == (i+2*k)%len(names) {
-						step = 1
+						step = full
 					}
 					killedAtEachLine(t, l, story, sandbox.Token(faults...), mode == "authorize", "model", 1+i%step, step)
 				}

@@ -178,7 +178,11 @@ func (h *history) postSome(t *rapid.T) {
 // TestRandomHistories: whatever is booked, repeated, lost, killed, delivered late, twice and in any order, and whoever
 // takes the seats meanwhile: when all is healed and done, money, tickets and seats agree.
 func TestRandomHistories(t *testing.T) {
-	setChecks(t, 60*soak())
+	histories := 60
+	if racing {
+		histories = 20
+	}
+	setChecks(t, histories*soak())
 	l := newLab(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		on := "model"

@@ -23,6 +23,23 @@ type twisted struct {
 	charge func(ctx context.Context, a payment.Attempt) (payment.Payment, error)
 	lookup func(order string) ([]payment.Payment, error)
 	refund func(p string) error
+
+	capture func(p string, amount int64) (payment.Payment, error)
+	cancel  func(order string) (payment.Ending, error)
+}
+
+func (t *twisted) Capture(ctx context.Context, p string, amount int64) (payment.Payment, error) {
+	if t.capture != nil {
+		return t.capture(p, amount)
+	}
+	return t.meddled.Capture(ctx, p, amount)
+}
+
+func (t *twisted) Cancel(ctx context.Context, order string) (payment.Ending, error) {
+	if t.cancel != nil {
+		return t.cancel(order)
+	}
+	return t.meddled.Cancel(ctx, order)
 }
 
 func (t *twisted) Name() string {
