@@ -63,10 +63,10 @@ func New(batcher *ledger.Batcher, options Options) *Service {
 	return s
 }
 
-// Close stops listening to the ledger and ends every seat stream.
+// Close stops listening to the ledger, ends every seat stream and begins no new one.
 func (s *Service) Close() {
 	s.forget()
-	s.hub.endAll()
+	s.hub.shut()
 }
 
 // Load makes an event's board, so that no request has to (B4). The ledger must know the event, with this plan. Loading it
@@ -74,9 +74,9 @@ func (s *Service) Close() {
 func (s *Service) Load(ctx context.Context, event id.ID, plan *venue.Plan, rules Rules) error {
 	s.loading.Lock()
 	defer s.loading.Unlock()
-	layout := plan.Layout()
 	if b := s.Board(event); b != nil {
-		if b.layout != layout {
+		// A plan that the catalog has read anew is the same plan: its content counts, not where it lies.
+		if b.layout != plan.Layout() && b.planHash() != plan.Hash() {
 			return fmt.Errorf("event %s is loaded with another plan", event.Text(id.Event))
 		}
 		b.setRules(rules)
@@ -89,7 +89,7 @@ func (s *Service) Load(ctx context.Context, event id.ID, plan *venue.Plan, rules
 	if hash := plan.Hash(); row.PlanHash != hash {
 		return fmt.Errorf("event %s is sold on plan %s, not on %s", event.Text(id.Event), row.PlanHash, hash)
 	}
-	b := newBoard(event, s.finderOf(layout), rules)
+	b := newBoard(event, s.finderOf(plan, row.PlanHash), rules)
 	// It listens before the snapshot is taken, so that it knows what the snapshot lacks.
 	s.mu.Lock()
 	s.boards[event] = b
@@ -104,14 +104,21 @@ func (s *Service) Load(ctx context.Context, event id.ID, plan *venue.Plan, rules
 	return nil
 }
 
-// finderOf shares the finder between the events on a plan.
-func (s *Service) finderOf(layout *venue.Layout) *finder {
+// finderOf shares the finder, and the layout in it, between the events on a plan.
+func (s *Service) finderOf(plan *venue.Plan, hash string) *finder {
 	for _, b := range s.all() {
-		if b.layout == layout {
+		if b.planHash() == hash {
 			return b.finder
 		}
 	}
-	return newFinder(layout)
+	return newFinder(plan.Layout())
+}
+
+// planHash names the plan on which the event is sold; "" while the board has no picture.
+func (b *Board) planHash() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.config.PlanHash
 }
 
 // Unload forgets an event and ends its seat streams.

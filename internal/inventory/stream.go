@@ -51,6 +51,7 @@ type hub struct {
 	channels map[id.ID]*channel
 	count    int
 	dropped  int64
+	closed   bool // for good: a client whose stream has ended comes back at once, and must find another node
 }
 
 // A channel is one event's listeners. All frames up to version sent were given to all of them.
@@ -78,6 +79,14 @@ func (h *hub) close(event id.ID) {
 		}
 		delete(h.channels, event)
 	}
+}
+
+// shut ends every subscription and takes no new ones.
+func (h *hub) shut() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.endAll()
 }
 
 // endAll ends every subscription.
@@ -111,7 +120,7 @@ func (h *hub) subscribe(event id.ID, since int64, retry time.Duration) (*Subscri
 	if c == nil {
 		return nil, &fault.Error{Code: fault.EventUnknown}
 	}
-	if h.count >= h.max {
+	if h.closed || h.count >= h.max {
 		return nil, &fault.Error{Code: fault.Busy, RetryAfter: retry}
 	}
 	s := &Subscription{hub: h, event: event, frames: make(chan []byte, FramesMax)}
