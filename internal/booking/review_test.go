@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,6 +123,48 @@ func TestOrdersEnd(t *testing.T) {
 			w.wantNow(o.ID, ledger.OrderExpired, "cancelled")
 			w.wantState(w.mustBook(r), ledger.OrderExpired)
 			w.wantState(w.mustBook(w.request(w.holdOf(o), sandbox.TokenSure, "k2")), ledger.OrderPaid)
+			return nil
+		}},
+		{"a notice that the money went back already ends the order", func(w *world) []int64 {
+			if w.options.Authorize {
+				return nil
+			}
+			o, _ := w.unheard(sandbox.Token(sandbox.FaultLostAnswer))
+			if _, err := w.client.Refund(w.ctx(), w.books(o.ID)[0].ID, "by-hand-"+o.ID.Text(id.Order), seatPrice); err != nil {
+				w.Fatalf("refund: %v", err)
+			}
+			w.runDue(w)
+			mail := w.mail()
+			slices.Reverse(mail) // the last one comes first
+			for _, body := range mail {
+				if err := w.deliver(body); err != nil {
+					w.Errorf("webhook: %v", err)
+				}
+				w.wantNow(o.ID, ledger.OrderExpired, "refunded")
+			}
+			w.wantAlerts("a payment is given back: late_payment") // the old picture of it: it went back already
+			return nil
+		}},
+		{"a webhook that could not be settled is not taken", func(w *world) []int64 {
+			o := w.mustBook(w.request(w.hold(alice, 0), sandbox.Token(sandbox.FaultSecondPayment), "k"))
+			w.runDue(w)
+			mail := w.mail()
+			w.meddling(func(string, func() error) error { return fault.New(fault.Busy, "") })
+			for _, body := range mail {
+				if err := w.deliver(body); err == nil && !w.options.Authorize && bytes.Contains(body, []byte(o.Payment)) {
+					continue
+				} else if err == nil {
+					w.Errorf("webhook %s is taken", body)
+				}
+			}
+			w.meddling(nil)
+			for _, body := range mail {
+				if err := w.deliver(body); err != nil {
+					w.Errorf("webhook: %v", err)
+				}
+			}
+			w.wantMoney(o, w.taken(), w.booked(), w.gone())
+			w.wantAlerts("a payment is given back: second_payment")
 			return nil
 		}},
 		{"the provider never heard of it: its customer may come back for a while", func(w *world) []int64 {
@@ -313,6 +356,28 @@ func TestGivingBack(t *testing.T) {
 			return nil
 		}},
 	})
+}
+
+// Two accounts may lie at one provider's, one after the other in use: an order that was begun with one is none of the
+// other's, though its id is right.
+func TestWebhookOfAnotherProvider(t *testing.T) {
+	l := newLab(t)
+	store, webhooks := openers["model"](t, l)
+	w := newWorld(t, l, store, webhooks, false)
+	defer w.close()
+	other := w.twist(nil)
+	other.name = "other"
+	o := w.mustBook(w.request(w.hold(alice, 0), sandbox.Token(sandbox.FaultPending), "k"))
+	w.untwist()
+	w.pass(payAfter)
+	w.run()
+	w.wantNow(o.ID, ledger.OrderPending, "")
+	w.wantAlerts("a payment came for an order that is not known")
+	w.options.Provider = other
+	w.restart()
+	w.pass(minute)
+	w.recover()
+	w.wantNow(o.ID, ledger.OrderPaid, "")
 }
 
 func TestCapturedByHand(t *testing.T) {
