@@ -29,6 +29,7 @@ func (w *Work) setEvent(c ledger.SetEvent) (ledger.Result, error) {
 		w.layouts[row.PlanHash] = c.Layout
 		w.Out.Events = append(w.Out.Events, e.write)
 		w.touch(row.ID).config = true
+		w.placesNew(row.ID, c.Layout)
 		return ledger.Result{}, nil
 	}
 	switch {
@@ -57,6 +58,18 @@ func (w *Work) setEvent(c ledger.SetEvent) (ledger.Result, error) {
 		e.State = ledger.Stopped
 	}
 	return ledger.Result{}, nil
+}
+
+// placesNew gives a new event its places, which the source cannot know: its rows are written with the batch.
+func (w *Work) placesNew(event id.ID, layout *ledger.Layout) {
+	for area, a := range layout.Areas {
+		k := AreaKey{event, int32(area)}
+		buckets := []*Bucket{}
+		for number, capacity := range BucketCapacities(a.Capacity) {
+			buckets = append(buckets, &Bucket{AreaKey: k, Number: int16(number), Capacity: capacity})
+		}
+		w.buckets[k] = buckets
+	}
 }
 
 // eventSet marks an event's row as changed. The caller changes the copy that it makes.

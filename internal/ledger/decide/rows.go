@@ -49,6 +49,11 @@ func (w *Work) seat(event id.ID, index int32) (*Seat, error) {
 	if s, ok := w.seats[k]; ok {
 		return s, nil
 	}
+	if e := w.events[event]; e != nil && e.write != nil && e.write.New { // its rows are written with this batch
+		s := &Seat{SeatKey: k}
+		w.seats[k] = s
+		return s, nil
+	}
 	s, err := w.src.Seat(k)
 	if err != nil {
 		return nil, err

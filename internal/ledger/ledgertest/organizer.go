@@ -2,9 +2,11 @@ package ledgertest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"onsale/internal/fault"
+	"onsale/internal/id"
 	"onsale/internal/ledger"
 )
 
@@ -25,6 +27,31 @@ var organizerScenarios = []scenario{
 		}
 		e.LimitsAt = start
 		w.same("the row", got, e)
+	}},
+	{"A1: an event made in a batch sells in the same batch", func(w *world) {
+		const fresh id.ID = 9
+		places, seats, again := w.holdPlaces(alice, 0, 4), w.holdSeats(bob, 2, 3), w.holdSeats(carol, 3)
+		places.Event, seats.Event, again.Event = fresh, fresh, fresh
+		late := w.holdPlaces(dave, 0, 3)
+		late.Event = fresh
+		changed := hallEvent(fresh)
+		changed.Version, changed.Limits = 2, []ledger.Limit{{Scope: ledger.PerEvent, Max: 4}}
+		r := w.apply(ledger.SetEvent{Event: hallEvent(fresh), Layout: hallLayout()}, places, seats, again, late,
+			ledger.SetEvent{Event: changed}, ledger.Sweep{Event: fresh}, ledger.Block{Event: fresh, Seats: []int32{0}})
+		for i, want := range []fault.Code{"", "", "", fault.SeatsTaken, fault.PlacesTaken, "", "", ""} {
+			var got fault.Code
+			if r[i].Fault != nil {
+				got = r[i].Fault.Code
+			}
+			w.same(fmt.Sprintf("the answer to command %d", i), got, want)
+		}
+		w.reopen()
+		s := w.snapshot(fresh)
+		w.same("area 0", s.Areas[0], ledger.AreaState{Capacity: 6, Held: 4})
+		w.same("the seats", []ledger.Availability{s.Seats[0].State, s.Seats[1].State, s.Seats[2].State, s.Seats[3].State},
+			[]ledger.Availability{ledger.Blocked, ledger.Available, ledger.Held, ledger.Held})
+		w.given(ledger.Release{Hold: places.ID, Customer: alice})
+		w.given(ledger.Release{Hold: seats.ID, Customer: bob})
 	}},
 	{"SetEvent keeps every field of the row", func(w *world) {
 		e := hallEvent(mainEvent)
