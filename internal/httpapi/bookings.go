@@ -279,7 +279,7 @@ func (a *api) paymentWebhook(w http.ResponseWriter, r *request) error {
 	err = take(r.Context(), r.Header, body)
 	for _, sender := range []error{payment.ErrSignature, payment.ErrStale, payment.ErrWrongAccount, payment.ErrMalformed} {
 		if errors.Is(err, sender) {
-			return &fault.Error{Code: fault.BadRequest, Detail: sender.Error(), Cause: err}
+			return &fault.Error{Code: fault.BadRequest, Detail: strings.TrimPrefix(sender.Error(), "payment: "), Cause: err}
 		}
 	}
 	if err != nil {

@@ -215,7 +215,7 @@ func (w *world) described(name, id string, got reply) {
 }
 
 // internals are words that no answer may have: they are of what is behind it.
-var internals = regexp.MustCompile(`(?i)sqlite|postgres|select |insert |goroutine|panic|\.go\b|runtime|/tmp|/root|/home|onsale/internal|json:|httpapi|booking:|ledger:|context (canceled|deadline)|0x[0-9a-f]{6}`)
+var internals = regexp.MustCompile(`(?i)sqlite|postgres|select |insert |goroutine|panic|\.go\b|runtime|/tmp|/root|/home|onsale/internal|json:|httpapi|booking:|ledger:|payment:|context (canceled|deadline)|0x[0-9a-f]{6}`)
 
 // leaksNothing looks for internals, and whether a problem is whole.
 func leaksNothing(t testing.TB, name string, got reply) {
