@@ -87,10 +87,7 @@ func (s *Service) holdPicked(ctx context.Context, b *Board, claim Claim, seats [
 			s.counters.orphans.Add(1)
 		}
 		if len(alone) > 0 && mode == OrphanRefuse {
-			if held, ok, err := s.repeat(ctx, b, claim); ok || err != nil {
-				return held, err
-			}
-			return Held{}, &fault.Error{Code: fault.OrphanSeat, Seats: alone}
+			return s.repeatOr(ctx, b, claim, &fault.Error{Code: fault.OrphanSeat, Seats: alone})
 		}
 	}
 	held, err := s.hold(ctx, b, claim, seats)
@@ -119,11 +116,11 @@ func (s *Service) HoldPlaces(ctx context.Context, claim Claim, area int32, quant
 func (s *Service) HoldBest(ctx context.Context, claim Claim, wish Wish) (Held, error) {
 	s.counters.asked.Add(1)
 	b := s.Board(claim.Event)
-	if b == nil {
-		return Held{}, &fault.Error{Code: fault.EventUnknown}
+	if b == nil { // its sale may be over, and this a repeat
+		return s.repeatOr(ctx, nil, claim, &fault.Error{Code: fault.EventUnknown})
 	}
-	if f := b.check(wish); f != nil {
-		return Held{}, f
+	if f := b.check(wish); f != nil { // the event's limits may have changed since
+		return s.repeatOr(ctx, b, claim, f)
 	}
 	var lost []int32
 	refreshed := false
@@ -144,8 +141,7 @@ func (s *Service) HoldBest(ctx context.Context, claim Claim, wish Wish) (Held, e
 		if seats == nil {
 			return s.noneFound(ctx, b, claim)
 		}
-		held, err := s.hold(ctx, b, claim, seats)
-		b.Unclaim(claimed)
+		held, err := s.holdFound(ctx, b, claim, seats, claimed)
 		if !errors.Is(err, &fault.Error{Code: fault.SeatsTaken}) {
 			if err == nil && !held.Repeat {
 				held.Step = step
@@ -161,6 +157,12 @@ func (s *Service) HoldBest(ctx context.Context, claim Claim, wish Wish) (Held, e
 		s.refreshSoon() // somebody else's changes have not come yet
 	}
 	return Held{}, &fault.Error{Code: fault.Busy, RetryAfter: ledger.Duration(1000).Std()}
+}
+
+// holdFound asks the ledger for seats that were found and claimed on the board.
+func (s *Service) holdFound(ctx context.Context, b *Board, claim Claim, seats, claimed []int32) (Held, error) {
+	defer b.Unclaim(claimed)
+	return s.hold(ctx, b, claim, seats)
 }
 
 // noneFound is the answer to a wish for which there are no seats.
@@ -206,6 +208,15 @@ func (s *Service) repeat(ctx context.Context, b *Board, claim Claim) (held Held,
 		return Held{}, false, nil
 	}
 	return held, err == nil, err
+}
+
+// repeatOr refuses a claim, unless its key had its effect before: a repeat gets that effect's answer, whatever has become
+// of the event since (I5).
+func (s *Service) repeatOr(ctx context.Context, b *Board, claim Claim, refusal *fault.Error) (Held, error) {
+	if held, ok, err := s.repeat(ctx, b, claim); ok || err != nil {
+		return held, err
+	}
+	return Held{}, refusal
 }
 
 func (s *Service) hold(ctx context.Context, b *Board, claim Claim, seats []int32) (Held, error) {

@@ -84,6 +84,32 @@ func TestRepeatsAreNotRefusedByTheBoard(t *testing.T) {
 	wantFault(t, err, fault.OrphanSeat, 3)
 }
 
+// I5: what has become of the event since does not take a repeat its answer.
+func TestRepeatsOutliveTheEventsSettings(t *testing.T) {
+	w := newWorld(t, rowsPlan(nil, []string{"....."}))
+	n := w.node(Options{}, Rules{})
+	wish := Wish{Quantity: 3, Category: -1, Section: -1}
+	first, err := n.HoldBest(t.Context(), n.claim(1, "k"), wish)
+	wantHeld(t, first, err, Together, 0, 1, 2)
+	for _, what := range []struct {
+		name   string
+		happen func()
+		fresh  fault.Code // what a new request is told
+	}{
+		{"fewer seats a hold", func() { n.do(w.setEvent(func(e *ledger.Event) { e.SeatsPerHoldMax = 2 })); n.Refresh(t.Context()) }, fault.Invalid},
+		{"not loaded any more", func() { n.Unload(hotEvent) }, fault.EventUnknown},
+		{"cancelled", func() { n.do(w.setEvent(func(e *ledger.Event) { e.State = ledger.Cancelled })) }, fault.NotOnSale},
+	} {
+		what.happen()
+		again, err := n.HoldBest(t.Context(), n.claim(1, "k"), wish)
+		if err != nil || !again.Repeat || again.Hold.ID != first.Hold.ID {
+			t.Errorf("%s: repeat %+v, %v", what.name, again, err)
+		}
+		_, err = n.HoldBest(t.Context(), n.claim(2, "new"), wish)
+		wantFault(t, err, what.fresh)
+	}
+}
+
 func TestHoldBestStepByStep(t *testing.T) {
 	w := newWorld(t, rowsPlan(nil, []string{"... ...", "......"}, []string{"....", ".aca"}))
 	n := w.node(Options{}, Rules{})
