@@ -93,10 +93,23 @@ func (s *stage) untilBlocked(c *pgx.Conn) {
 	}
 }
 
-// A batch sends as many statements for 1,024 commands as for one of each kind.
+// A batch sends as many statements for 1,024 commands as for one, whether they hold, pay or lose.
 func TestStatementsDoNotGrowWithTheBatch(t *testing.T) {
 	s := newStage(t, "", nil)
-	const most = 90
+	const many, hall = ledger.BatchCommandsMax, id.ID(2)
+	e, layout := stageEvent(), &ledger.Layout{PlanHash: "hall"}
+	e.ID, e.PlanHash, e.Quotas[0].Max = hall, "hall", 2*many
+	for i := range int32(many + 2) {
+		layout.Section, layout.Category = append(layout.Section, 0), append(layout.Category, 0)
+		layout.Run, layout.Quality = append(layout.Run, i), append(layout.Quality, i)
+	}
+	s.ok(ledger.SetEvent{Event: e, Layout: layout})
+	hold := func(seat int32) ledger.Command {
+		c := s.hold(id.ID(10_000+seat), seat)
+		c.Event, c.Key = hall, ledger.Key{Value: "k"}
+		return c
+	}
+	s.ok(hold(many + 1)) // the quota's first count is made by an INSERT, every later one by an UPDATE
 	count := func(commands []ledger.Command) (results []ledger.Result, statements int64) {
 		before := s.l.statements.Load()
 		results = s.apply(s.l, commands...)
@@ -107,46 +120,34 @@ func TestStatementsDoNotGrowWithTheBatch(t *testing.T) {
 		}
 		return results, s.l.statements.Load() - before
 	}
-	steps := []func(n int, before []ledger.Result) []ledger.Command{
-		func(n int, _ []ledger.Result) (list []ledger.Command) {
-			for i := range n {
-				c := s.hold(id.ID(100+n+i%2), int32(seatsAll-n-i-1+n))
-				if n == 1 {
-					c.Seats = []int32{0}
-				} else {
-					c.Seats = []int32{int32(i + 1)}
-				}
-				c.Key = ledger.Key{Value: fmt.Sprint("k", c.ID)}
-				list = append(list, c)
-			}
-			return list
-		},
-		func(n int, before []ledger.Result) (list []ledger.Command) {
-			for _, r := range before {
-				c := s.begin(r.Hold)
-				c.Key = ledger.Key{Value: fmt.Sprint("k", c.Order)}
-				list = append(list, c)
-			}
-			return list
-		},
-		func(n int, before []ledger.Result) (list []ledger.Command) {
-			for _, r := range before {
-				list = append(list, s.confirm(r.Order, 1))
-			}
-			return list
-		},
+	one, all := []ledger.Command{hold(many)}, []ledger.Command(nil)
+	for seat := range int32(many) {
+		all = append(all, hold(seat))
 	}
-	s.apply(s.l, s.hold(100, 99), s.hold(190, 98)) // the quota's first count is made by an INSERT
-	var one, many []ledger.Result
-	for i, step := range steps {
-		var a, b int64
-		one, a = count(step(1, one))
-		many, b = count(step(most/2, many))
+	for _, step := range []struct {
+		name string
+		next func(ledger.Result) ledger.Command // after this step
+	}{
+		{"hold", func(r ledger.Result) ledger.Command {
+			c := s.begin(r.Hold)
+			c.Key = ledger.Key{Value: "k"}
+			return c
+		}},
+		{"begin payment", func(r ledger.Result) ledger.Command { return s.confirm(r.Order, 1) }},
+		{"confirm", func(ledger.Result) ledger.Command { return nil }},
+	} {
+		few, a := count(one)
+		lots, b := count(all)
 		if a != b {
-			t.Errorf("step %d: %d statements for 1 command, %d for %d", i, a, b, most/2)
+			t.Errorf("%s: %d statements for 1 command, %d for %d", step.name, a, b, many)
 		}
-		t.Logf("step %d: %d statements", i, a)
+		t.Logf("%s: %d statements", step.name, a)
+		one[0] = step.next(few[0])
+		for i := range lots {
+			all[i] = step.next(lots[i])
+		}
 	}
+	s.ok(s.hold(7, 0, 1))
 	// Losers: all for seats that are sold.
 	losers := func(n int) (list []ledger.Command) {
 		for range n {
