@@ -6,6 +6,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"onsale/internal/payment/sandbox"
 )
 
 // playAll lets all buyers in, so many at a time, and returns when the last has left the counter.
@@ -56,12 +58,20 @@ func (s *sale) admit(ctx context.Context, buyers []buyer, queue chan<- *buyer) {
 	s.arrived.Store(math.MaxInt64) // whatever waits for somebody to arrive waits no more
 }
 
-// drain waits until no hold is live, no booking pending, and no money or notice under way.
+// drain waits until no hold is live, no booking pending, and no money or notice under way, here and at the provider.
 func (s *sale) drain(ctx context.Context) error {
+	books, err := sandbox.ReadBooks(s.Books)
+	if err != nil {
+		return err
+	}
+	defer books.Close()
 	var f flight
-	var err error
 	for end := time.Now().Add(drainMax); time.Now().Before(end); {
-		if f, err = s.store.inFlight(ctx); err == nil && f.none() {
+		f, err = s.store.inFlight(ctx)
+		if err == nil {
+			f.due, f.webhooks, err = books.Due(ctx)
+		}
+		if err == nil && f.none() {
 			return nil
 		}
 		if !sleep(ctx, 250*time.Millisecond) {

@@ -226,13 +226,15 @@ func (s *store) readSums(ctx context.Context, tx *sql.Tx, r *stored) error {
 
 // A flight is what is still under way.
 type flight struct {
-	holds, orders, payments, refunds, notices int64
+	holds, orders, payments, refunds, notices int64 // in the ledger
+	due, webhooks                             int64 // in the provider's books
 }
 
 func (f flight) none() bool { return f == flight{} }
 
 func (f flight) String() string {
-	return fmt.Sprintf("%d live holds, %d pending bookings, %d captures due, %d refunds due, %d notices", f.holds, f.orders, f.payments, f.refunds, f.notices)
+	return fmt.Sprintf("%d live holds, %d pending bookings, %d captures due, %d refunds due, %d notices; at the provider %d payments, %d webhooks",
+		f.holds, f.orders, f.payments, f.refunds, f.notices, f.due, f.webhooks)
 }
 
 // inFlight counts it.

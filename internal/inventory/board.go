@@ -21,6 +21,7 @@ type Board struct {
 	no     sureNo
 
 	refreshing sync.Mutex // held by whoever asks the ledger for this board
+	tried      time.Time  // when the ledger was last begun to be asked; guarded by refreshing
 
 	mu       sync.Mutex
 	config   ledger.Event
@@ -130,8 +131,8 @@ func (b *Board) apply(c *ledger.Change, now ledger.Time, heard time.Time, own bo
 	defer b.mu.Unlock()
 	defer b.publish()
 	b.seen = max(b.seen, c.Version)
-	if !b.loaded || c.Version != b.version+1 {
-		return // known already, or a gap: complete says so
+	if !b.loaded || b.distrust || c.Version != b.version+1 {
+		return // known already, or a gap: complete says so; one that does not trust itself waits for a snapshot
 	}
 	if !b.fits(c) {
 		b.distrust = true // it is of another plan: loading will say so

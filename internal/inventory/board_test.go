@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"onsale/internal/fault"
 	"onsale/internal/id"
 	"onsale/internal/ledger"
 	"onsale/internal/venue"
@@ -163,7 +164,7 @@ func checkDelta(t *testing.T, before *Picture, n *node) {
 	}
 }
 
-// A hole in what the board hears is mended by a snapshot, and changes that were known are not applied twice.
+// A hole in what the board hears is mended by reading what is missing, and changes that were known are not applied twice.
 func TestBoardGap(t *testing.T) {
 	w := newWorld(t, rowsPlan(nil, []string{"......"}))
 	here, there := w.node(Options{}, Rules{}), w.node(Options{}, Rules{})
@@ -183,7 +184,11 @@ func TestBoardGap(t *testing.T) {
 	default:
 		t.Fatal("nobody was told that the board has a gap")
 	}
+	_, before := w.ledger.figures()
 	here.Refresh(t.Context())
+	if _, after := w.ledger.figures(); after != before {
+		t.Error("the whole picture was read where three changes would do: while others sell on, it is never the last one")
+	}
 	s, err := w.ledger.Snapshot(context.Background(), hotEvent)
 	if err != nil {
 		t.Fatal(err)
@@ -204,6 +209,61 @@ func TestBoardGap(t *testing.T) {
 	b.apply(&alien, s.Now, w.now(), true)
 	if b.Version() != s.Version || b.Fresh(w.now()) {
 		t.Fatal("a change of a seat that is not there was taken over")
+	}
+}
+
+// A board that does not trust itself takes over no change until it has a snapshot, and then those that came meanwhile.
+func TestBoardDistrust(t *testing.T) {
+	w := newWorld(t, rowsPlan(nil, []string{"......"}))
+	n := w.node(Options{}, Rules{})
+	b := n.Board(hotEvent)
+	b.doubt()
+	old, err := w.ledger.Snapshot(context.Background(), hotEvent) // asked for before the change below
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.seats(1, 3); err != nil {
+		t.Fatal(err)
+	}
+	if b.Version() != old.Version || b.wants() != wantSnapshot {
+		t.Fatalf("version %d, wants %d", b.Version(), b.wants())
+	}
+	if err := b.load(&old, w.now(), w.now()); err != nil {
+		t.Fatal(err)
+	}
+	if b.wants() != wantChanges {
+		t.Fatalf("wants %d after the snapshot, not what it has missed", b.wants())
+	}
+	n.Refresh(t.Context())
+	s, err := w.ledger.Snapshot(context.Background(), hotEvent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantPicture(t, b, &s)
+	if !b.Fresh(w.now()) {
+		t.Fatal("it does not trust itself")
+	}
+}
+
+// Of many who find nothing on a stale board one asks the ledger, and nobody stands in line to ask it again.
+func TestStaleBoardIsAskedForOnce(t *testing.T) {
+	w := newWorld(t, rowsPlan(nil, []string{"...."}))
+	n := w.node(Options{}, Rules{})
+	if _, err := n.seats(1, 0, 1, 2, 3); err != nil {
+		t.Fatal(err)
+	}
+	w.pass(10 * FreshFor)
+	before := n.Stats().Refreshes
+	var all sync.WaitGroup
+	for customer := range id.ID(60) {
+		all.Go(func() {
+			_, err := n.best(10+customer, 2)
+			wantFault(t, err, fault.NoSeatsFound)
+		})
+	}
+	all.Wait()
+	if asked := n.Stats().Refreshes - before; asked != 1 {
+		t.Errorf("the ledger was asked %d times", asked)
 	}
 }
 

@@ -14,7 +14,8 @@ type want uint8
 
 const (
 	wantNothing  want = iota
-	wantSnapshot      // it has no picture, or one with a gap, or does not trust it
+	wantSnapshot      // it has no picture, or does not trust it
+	wantChanges       // it has heard of later changes than it has
 	wantConfig        // the event's own row has changed
 )
 
@@ -22,8 +23,10 @@ func (b *Board) wants() want {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case !b.complete():
+	case !b.loaded || b.distrust:
 		return wantSnapshot
+	case !b.complete():
+		return wantChanges
 	case b.reread:
 		return wantConfig
 	}
@@ -103,6 +106,12 @@ func (s *Service) Refresh(ctx context.Context) {
 func (s *Service) refresh(ctx context.Context, b *Board) error {
 	b.refreshing.Lock()
 	defer b.refreshing.Unlock()
+	return s.refreshLocked(ctx, b)
+}
+
+// refreshLocked is refresh, with b.refreshing held.
+func (s *Service) refreshLocked(ctx context.Context, b *Board) error {
+	b.tried = s.options.Now()
 	var err error
 	for range ReloadsMax {
 		if b.wants() == wantSnapshot {
@@ -123,15 +132,16 @@ func (s *Service) refresh(ctx context.Context, b *Board) error {
 	return nil // the event moves faster than we can look; its next change, or the next time, brings us further
 }
 
-// refreshStale brings a board up to date where nobody else has done so meanwhile.
+// refreshStale brings a board up to date where nobody else has done so, or tried to, meanwhile: of the many who find
+// nothing on a stale board one asks the ledger, and the others wait for that alone.
 func (s *Service) refreshStale(ctx context.Context, b *Board) error {
+	asked := s.options.Now()
 	b.refreshing.Lock()
-	fresh := b.Fresh(s.options.Now())
-	b.refreshing.Unlock()
-	if fresh {
+	defer b.refreshing.Unlock()
+	if b.tried.After(asked) || b.Fresh(s.options.Now()) {
 		return nil
 	}
-	return s.refresh(ctx, b)
+	return s.refreshLocked(ctx, b)
 }
 
 func (s *Service) snapshot(ctx context.Context, b *Board) error {

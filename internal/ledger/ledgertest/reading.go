@@ -52,6 +52,43 @@ var readingScenarios = []scenario{
 		}
 		w.same("the last version", want[3].Version, w.snapshot(mainEvent).Version)
 	}},
+	{"B2: changes read while others are committed have no gap", func(w *world) {
+		ctx := context.Background()
+		version := w.snapshot(mainEvent).Version
+		const count = 60
+		written := make(chan error, 1)
+		last := version + 2*count
+		go func() {
+			var err error
+			for range count {
+				hold := w.holdSeats(alice, 1)
+				for _, c := range []ledger.Command{hold, ledger.Release{Hold: hold.ID, Customer: alice}} {
+					if _, e := w.ledger.Apply(ctx, []ledger.Command{c}); e != nil {
+						err = errors.Join(err, e)
+					}
+				}
+			}
+			written <- err
+		}()
+		for done := false; !done || version < last; {
+			select {
+			case err := <-written:
+				if done = true; err != nil {
+					w.Fatal(err)
+				}
+			default:
+			}
+			changes, gap, err := w.ledger.ChangesSince(ctx, mainEvent, version, 100)
+			if err != nil || gap {
+				w.Fatalf("after %d: gap %v, %v", version, gap, err)
+			}
+			version += int64(len(changes))
+			if done && len(changes) == 0 {
+				break
+			}
+		}
+		w.same("the last version", version, last)
+	}},
 	{"a batch that changes several events tells of each", func(w *world) {
 		elsewhere := w.holdPlaces(alice, 0, 2)
 		elsewhere.Event = otherEvent

@@ -103,6 +103,11 @@ func ignoreDone(err error) error {
 }
 
 func (r *reader) ChangesSince(ctx context.Context, event id.ID, version int64, most int) ([]ledger.Change, bool, error) {
+	// The version first: a change that is committed between the two reads must not look like one that is lost.
+	var current int64
+	if err := r.db.QueryRowContext(ctx, `SELECT version FROM seats_versions WHERE event_id = ?`, int64(event)).Scan(&current); err != nil {
+		return nil, false, found(err)
+	}
 	changes, err := query(ctx, r.db, func(rows *sql.Rows) (c ledger.Change, err error) {
 		c.Event = event
 		var body string
@@ -117,9 +122,7 @@ func (r *reader) ChangesSince(ctx context.Context, event id.ID, version int64, m
 	if len(changes) > 0 {
 		return changes, changes[0].Version != version+1, nil
 	}
-	var current int64
-	err = r.db.QueryRowContext(ctx, `SELECT version FROM seats_versions WHERE event_id = ?`, int64(event)).Scan(&current)
-	return nil, current > version, found(err)
+	return nil, current > version, nil
 }
 
 const holdColumns = `event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at, extended_count, window_used, order_id, session_id, exchange_of, offer_id`

@@ -56,3 +56,10 @@ func (b *Books) Close() error { return b.service.books.read.Close() }
 func (b *Books) FaultCounts(ctx context.Context) (map[Fault]int64, error) {
 	return b.service.FaultCounts(ctx)
 }
+
+// Due counts what will still happen by itself: payments that are pending, and webhooks to be sent.
+func (b *Books) Due(ctx context.Context) (payments, webhooks int64, err error) {
+	err = b.service.books.read.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM payments WHERE due_ms IS NOT NULL),
+		(SELECT count(*) FROM deliveries WHERE due_ms IS NOT NULL)`).Scan(&payments, &webhooks)
+	return payments, webhooks, err
+}
