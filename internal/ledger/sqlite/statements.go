@@ -8,15 +8,15 @@ import (
 	"reflect"
 )
 
-// statements are prepared once on the writing connection. The tags are their texts.
+// statements are prepared once on the writing connection. The tags are their texts. Those that write rows are direct.
 type statements struct {
 	begin  *sql.Stmt `sql:"BEGIN IMMEDIATE"`
 	commit *sql.Stmt `sql:"COMMIT"`
-	clock  *sql.Stmt `sql:"UPDATE clock SET now = ?"`
+	clock  *direct   `sql:"UPDATE clock SET now = ?"`
 
 	event     *sql.Stmt `sql:"SELECT version, state, body FROM events WHERE event_id = ?"`
 	layout    *sql.Stmt `sql:"SELECT body FROM layouts WHERE plan_hash = ?"`
-	seat      *sql.Stmt `sql:"SELECT state, claim_id, epoch, when_free, returned_at FROM seats WHERE event_id = ? AND seat_index = ?"`
+	seats     *sql.Stmt `sql:"SELECT seat_index, state, claim_id, epoch, when_free, returned_at FROM seats WHERE event_id = ? AND seat_index >= ? AND seat_index < ?"`
 	buckets   *sql.Stmt `sql:"SELECT number, capacity, held, sold FROM buckets WHERE event_id = ? AND area = ? ORDER BY number"`
 	hold      *sql.Stmt `sql:"SELECT event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at, extended_count, window_used, order_id, session_id, exchange_of, offer_id FROM holds WHERE hold_id = ?"`
 	order     *sql.Stmt `sql:"SELECT hold_id, event_id, customer_id, state, reason, amount, currency, provider, payment_id, allow_other, rescued, attempt_open, documents, created_at, updated_at, sequence FROM orders WHERE order_id = ?"`
@@ -31,32 +31,32 @@ type statements struct {
 	claims    *sql.Stmt `sql:"SELECT hold_id FROM holds WHERE event_id = ? AND state IN (1, 4) ORDER BY hold_id"`
 	documents *sql.Stmt `sql:"SELECT documents FROM orders WHERE event_id = ? AND state IN (1, 2) AND documents <> '[]' ORDER BY order_id"`
 
-	eventPut   *sql.Stmt `sql:"INSERT INTO events (event_id, version, state, body) VALUES (?, ?, ?, ?) ON CONFLICT (event_id) DO UPDATE SET version = excluded.version, state = excluded.state, body = excluded.body"`
-	layoutAdd  *sql.Stmt `sql:"INSERT INTO layouts (plan_hash, body) VALUES (?, ?) ON CONFLICT (plan_hash) DO NOTHING"`
-	versionAdd *sql.Stmt `sql:"INSERT INTO seats_versions (event_id, version) VALUES (?, 0)"`
-	seatsAdd   *sql.Stmt `sql:"WITH RECURSIVE n (i) AS (SELECT 0 WHERE ?2 > 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?2) INSERT INTO seats (event_id, seat_index) SELECT ?1, i FROM n"`
-	bucketAdd  *sql.Stmt `sql:"INSERT INTO buckets (event_id, area, number, capacity) VALUES (?, ?, ?, ?)"`
-	seatSet    *sql.Stmt `sql:"UPDATE seats SET state = ?, claim_id = ?, epoch = ?, when_free = ?, returned_at = ? WHERE event_id = ? AND seat_index = ? AND state = ? AND claim_id = ? AND epoch = ?"`
-	bucketSet  *sql.Stmt `sql:"UPDATE buckets SET capacity = ?, held = ?, sold = ? WHERE event_id = ? AND area = ? AND number = ?"`
-	holdAdd    *sql.Stmt `sql:"INSERT INTO holds (hold_id, event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at, extended_count, window_used, order_id, session_id, exchange_of, offer_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"`
-	holdSet    *sql.Stmt `sql:"UPDATE holds SET state = ?, expires_at = ?, extended_count = ?, window_used = ?, order_id = ? WHERE hold_id = ?"`
-	orderAdd   *sql.Stmt `sql:"INSERT INTO orders (order_id, hold_id, event_id, customer_id, state, reason, amount, currency, provider, payment_id, allow_other, rescued, attempt_open, documents, created_at, updated_at, sequence) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"`
-	orderSet   *sql.Stmt `sql:"UPDATE orders SET hold_id = ?, state = ?, reason = ?, payment_id = ?, rescued = ?, attempt_open = ?, updated_at = ?, sequence = ? WHERE order_id = ?"`
-	paymentPut *sql.Stmt `sql:"INSERT INTO payments (order_id, provider, payment_id, currency, state, authorized, captured, voided, refunded, refund_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (order_id, provider, payment_id) DO UPDATE SET state = excluded.state, authorized = excluded.authorized, captured = excluded.captured, voided = excluded.voided, refunded = excluded.refunded, refund_id = excluded.refund_id"`
-	refundPut  *sql.Stmt `sql:"INSERT INTO refunds (refund_id, order_id, provider, payment_id, state, amount, currency, reason, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (refund_id) DO UPDATE SET state = excluded.state"`
-	ticketAdd  *sql.Stmt `sql:"INSERT INTO tickets (ticket_id, order_id, event_id, customer_id, state, seat_index, area, category, total) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"`
-	ticketSet  *sql.Stmt `sql:"UPDATE tickets SET state = ? WHERE ticket_id = ?"`
-	keyPut     *sql.Stmt `sql:"INSERT INTO idempotency_keys (customer_id, operation, key, subject_id, fields, created_at) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (customer_id, operation, key) DO UPDATE SET subject_id = excluded.subject_id, fields = excluded.fields, created_at = excluded.created_at"`
-	limitPut   *sql.Stmt `sql:"INSERT INTO limits (scope, of_id, category, subject, count) VALUES (?, ?, ?, ?, ?) ON CONFLICT (scope, of_id, category, subject) DO UPDATE SET count = excluded.count"`
-	quotaPut   *sql.Stmt `sql:"INSERT INTO quotas (event_id, category, section, count) VALUES (?, ?, ?, ?) ON CONFLICT (event_id, category, section) DO UPDATE SET count = excluded.count"`
-	noticeAdd  *sql.Stmt `sql:"INSERT INTO outbox (order_id, sequence, kind, alert, body, created_at) VALUES (?, ?, ?, ?, ?, ?)"`
-	historyAdd *sql.Stmt `sql:"INSERT INTO history (event_id, claim_id, was, becomes, why, seats, places, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"`
+	eventPut   *direct   `sql:"INSERT INTO events (event_id, version, state, body) VALUES (?, ?, ?, ?) ON CONFLICT (event_id) DO UPDATE SET version = excluded.version, state = excluded.state, body = excluded.body"`
+	layoutAdd  *direct   `sql:"INSERT INTO layouts (plan_hash, body) VALUES (?, ?) ON CONFLICT (plan_hash) DO NOTHING"`
+	versionAdd *direct   `sql:"INSERT INTO seats_versions (event_id, version) VALUES (?, 0)"`
+	seatsAdd   *direct   `sql:"WITH RECURSIVE n (i) AS (SELECT 0 WHERE ?2 > 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?2) INSERT INTO seats (event_id, seat_index) SELECT ?1, i FROM n"`
+	bucketAdd  *direct   `sql:"INSERT INTO buckets (event_id, area, number, capacity) VALUES (?, ?, ?, ?)"`
+	seatSet    *direct   `sql:"UPDATE seats SET state = ?, claim_id = ?, epoch = ?, when_free = ?, returned_at = ? WHERE event_id = ? AND seat_index = ? AND state = ? AND claim_id = ? AND epoch = ?"`
+	bucketSet  *direct   `sql:"UPDATE buckets SET capacity = ?, held = ?, sold = ? WHERE event_id = ? AND area = ? AND number = ?"`
+	holdAdd    *direct   `sql:"INSERT INTO holds (hold_id, event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at, extended_count, window_used, order_id, session_id, exchange_of, offer_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"`
+	holdSet    *direct   `sql:"UPDATE holds SET state = ?, expires_at = ?, extended_count = ?, window_used = ?, order_id = ? WHERE hold_id = ?"`
+	orderAdd   *direct   `sql:"INSERT INTO orders (order_id, hold_id, event_id, customer_id, state, reason, amount, currency, provider, payment_id, allow_other, rescued, attempt_open, documents, created_at, updated_at, sequence) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"`
+	orderSet   *direct   `sql:"UPDATE orders SET hold_id = ?, state = ?, reason = ?, payment_id = ?, rescued = ?, attempt_open = ?, updated_at = ?, sequence = ? WHERE order_id = ?"`
+	paymentPut *direct   `sql:"INSERT INTO payments (order_id, provider, payment_id, currency, state, authorized, captured, voided, refunded, refund_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (order_id, provider, payment_id) DO UPDATE SET state = excluded.state, authorized = excluded.authorized, captured = excluded.captured, voided = excluded.voided, refunded = excluded.refunded, refund_id = excluded.refund_id"`
+	refundPut  *direct   `sql:"INSERT INTO refunds (refund_id, order_id, provider, payment_id, state, amount, currency, reason, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (refund_id) DO UPDATE SET state = excluded.state"`
+	ticketAdd  *direct   `sql:"INSERT INTO tickets (ticket_id, order_id, event_id, customer_id, state, seat_index, area, category, total) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"`
+	ticketSet  *direct   `sql:"UPDATE tickets SET state = ? WHERE ticket_id = ?"`
+	keyPut     *direct   `sql:"INSERT INTO idempotency_keys (customer_id, operation, key, subject_id, fields, created_at) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (customer_id, operation, key) DO UPDATE SET subject_id = excluded.subject_id, fields = excluded.fields, created_at = excluded.created_at"`
+	limitPut   *direct   `sql:"INSERT INTO limits (scope, of_id, category, subject, count) VALUES (?, ?, ?, ?, ?) ON CONFLICT (scope, of_id, category, subject) DO UPDATE SET count = excluded.count"`
+	quotaPut   *direct   `sql:"INSERT INTO quotas (event_id, category, section, count) VALUES (?, ?, ?, ?) ON CONFLICT (event_id, category, section) DO UPDATE SET count = excluded.count"`
+	noticeAdd  *direct   `sql:"INSERT INTO outbox (order_id, sequence, kind, alert, body, created_at) VALUES (?, ?, ?, ?, ?, ?)"`
+	historyAdd *direct   `sql:"INSERT INTO history (event_id, claim_id, was, becomes, why, seats, places, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"`
 	versionUp  *sql.Stmt `sql:"UPDATE seats_versions SET version = version + 1 WHERE event_id = ? RETURNING version"`
-	changeAdd  *sql.Stmt `sql:"INSERT INTO changes (event_id, version, body, at) VALUES (?, ?, ?, ?)"`
+	changeAdd  *direct   `sql:"INSERT INTO changes (event_id, version, body, at) VALUES (?, ?, ?, ?)"`
 
-	pruneKeys    *sql.Stmt `sql:"DELETE FROM idempotency_keys WHERE (customer_id, operation, key) IN (SELECT customer_id, operation, key FROM idempotency_keys WHERE created_at < ? ORDER BY created_at LIMIT ?)"`
-	pruneHolds   *sql.Stmt `sql:"DELETE FROM holds WHERE hold_id IN (SELECT hold_id FROM holds WHERE hold_id < ?1 AND state IN (2, 3) AND expires_at < ?2 AND NOT EXISTS (SELECT 1 FROM orders WHERE orders.hold_id = holds.hold_id) ORDER BY hold_id LIMIT ?3)"`
-	pruneChanges *sql.Stmt `sql:"DELETE FROM changes WHERE event_id = ?1 AND version IN (SELECT version FROM changes WHERE event_id = ?1 AND at < ?2 ORDER BY version LIMIT ?3)"`
+	pruneKeys    *direct   `sql:"DELETE FROM idempotency_keys WHERE (customer_id, operation, key) IN (SELECT customer_id, operation, key FROM idempotency_keys WHERE created_at < ? ORDER BY created_at LIMIT ?)"`
+	pruneHolds   *direct   `sql:"DELETE FROM holds WHERE hold_id IN (SELECT hold_id FROM holds WHERE hold_id < ?1 AND state IN (2, 3) AND expires_at < ?2 AND NOT EXISTS (SELECT 1 FROM orders WHERE orders.customer_id = holds.customer_id AND orders.hold_id = holds.hold_id) ORDER BY hold_id LIMIT ?3)"`
+	pruneChanges *direct   `sql:"DELETE FROM changes WHERE event_id = ?1 AND version IN (SELECT version FROM changes WHERE event_id = ?1 AND at < ?2 ORDER BY version LIMIT ?3)"`
 	eventIDs     *sql.Stmt `sql:"SELECT event_id FROM events ORDER BY event_id"`
 
 	leaseGet   *sql.Stmt `sql:"SELECT holder, fence, until_at FROM leases WHERE name = ?"`
@@ -68,28 +68,40 @@ type statements struct {
 
 func prepare(ctx context.Context, conn *sql.Conn) (*statements, error) {
 	s := &statements{}
-	v := reflect.ValueOf(s).Elem()
-	for i := range v.NumField() {
-		text := v.Type().Field(i).Tag.Get("sql")
-		stmt, err := conn.PrepareContext(ctx, text)
+	for i := range reflect.TypeFor[statements]().NumField() {
+		text := reflect.TypeFor[statements]().Field(i).Tag.Get("sql")
+		var err error
+		switch at := s.at(i).(type) {
+		case **sql.Stmt:
+			*at, err = conn.PrepareContext(ctx, text)
+		case **direct:
+			*at, err = prepareDirect(ctx, conn, text)
+		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("preparing %q: %w", text, err), s.close())
 		}
-		*s.at(i) = stmt
 	}
 	return s, nil
 }
 
 // at is the address of the i-th statement.
-func (s *statements) at(i int) **sql.Stmt {
-	return reflect.NewAt(reflect.TypeFor[*sql.Stmt](), reflect.ValueOf(s).Elem().Field(i).Addr().UnsafePointer()).Interface().(**sql.Stmt)
+func (s *statements) at(i int) any {
+	f := reflect.ValueOf(s).Elem().Field(i)
+	return reflect.NewAt(f.Type(), f.Addr().UnsafePointer()).Interface()
 }
 
 func (s *statements) close() error {
 	var err error
 	for i := range reflect.TypeFor[statements]().NumField() {
-		if stmt := *s.at(i); stmt != nil {
-			err = errors.Join(err, stmt.Close())
+		switch at := s.at(i).(type) {
+		case **sql.Stmt:
+			if *at != nil {
+				err = errors.Join(err, (*at).Close())
+			}
+		case **direct:
+			if *at != nil {
+				err = errors.Join(err, (*at).stmt.Close())
+			}
 		}
 	}
 	return err
