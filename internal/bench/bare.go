@@ -112,12 +112,9 @@ func (h *hall) parties(size int) []party {
 }
 
 func (h *hall) notice(p *party, state ledger.OrderState, paid string) string {
-	text := fmt.Sprintf(`{"v":1,"booking_id":"%s","event_id":"%s","customer_id":"%s","state":"%s","amount_minor":%d,"currency":"%s"`,
-		p.order.Text(id.Order), h.event.ID.Text(id.Event), p.customer.Text(id.Customer), state, p.amount, currency)
-	if paid != "" {
-		text += `,"payment_id":"` + paid + `"`
-	}
-	return text + "}"
+	return string(decide.AppendNotice(nil, &ledger.Order{
+		ID: p.order, Event: h.event.ID, Customer: p.customer, State: state, Amount: p.amount, Currency: currency, Payment: paid,
+	}, 0))
 }
 
 // change is the change row's body after a batch.

@@ -59,13 +59,16 @@ func (i ID) Time() time.Time { return time.UnixMilli(int64(i)>>millisShift + epo
 
 // Text is the number with a prefix, as people and the API see it.
 func (i ID) Text(prefix string) string {
-	var b [digits]byte
-	v := uint64(i)
-	for k := digits - 1; k >= 0; k-- {
-		b[k] = alphabet[v&31]
-		v >>= 5
+	return string(i.AppendText(make([]byte, 0, 2*digits), prefix))
+}
+
+// AppendText writes what Text gives.
+func (i ID) AppendText(b []byte, prefix string) []byte {
+	b = append(append(b, prefix...), '_')
+	for shift := 5 * (digits - 1); shift >= 0; shift -= 5 {
+		b = append(b, alphabet[uint64(i)>>shift&31])
 	}
-	return prefix + "_" + string(b[:])
+	return b
 }
 
 // ErrSyntax is the cause of every error of Parse.

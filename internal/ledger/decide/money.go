@@ -1,46 +1,17 @@
 package decide
 
 import (
-	"encoding/json"
-
 	"onsale/internal/fault"
 	"onsale/internal/id"
 	"onsale/internal/ledger"
 )
 
-// noticeBody is what a notice says: ids and figures, never names (E10). Version is raised when a field changes its
-// meaning (D5).
-type noticeBody struct {
-	Version  int    `json:"v"`
-	Booking  string `json:"booking_id"`
-	Event    string `json:"event_id"`
-	Customer string `json:"customer_id"`
-	State    string `json:"state"`
-	Reason   string `json:"reason,omitempty"`
-	Amount   int64  `json:"amount_minor"`
-	Currency string `json:"currency"`
-	Payment  string `json:"payment_id,omitempty"`
-	Refund   string `json:"refund_id,omitempty"`
-	Rescued  bool   `json:"rescued,omitempty"`
-}
-
 // notice writes one change of an order to the outbox, with the order's next sequence (A24).
 func (w *Work) notice(o *Order, kind string, alert bool, refund id.ID) {
 	w.orderSet(o)
 	o.Sequence++
-	body := noticeBody{
-		Version: 1, Booking: o.ID.Text(id.Order), Event: o.Event.Text(id.Event), Customer: o.Customer.Text(id.Customer),
-		State: o.State.String(), Reason: o.Reason, Amount: o.Amount, Currency: o.Currency, Payment: o.Payment, Rescued: o.Rescued,
-	}
-	if refund != 0 {
-		body.Refund = refund.Text(id.Refund)
-	}
-	data, err := json.Marshal(body)
-	if err != nil {
-		panic(err) // strings and numbers: it cannot fail
-	}
 	w.Out.Notices = append(w.Out.Notices, ledger.Notice{
-		Order: o.ID, Sequence: o.Sequence, Kind: kind, Alert: alert, Body: data, At: w.Now,
+		Order: o.ID, Sequence: o.Sequence, Kind: kind, Alert: alert, Body: AppendNotice(make([]byte, 0, noticeSize), &o.Order, refund), At: w.Now,
 	})
 }
 

@@ -66,14 +66,30 @@ func (s *source) Layout(hash string) (*ledger.Layout, error) {
 	return l, nil
 }
 
+// seatBlock is how many seats are read at once: whoever wants one usually wants its neighbours, and so does the next.
+const seatBlock = 16
+
 func (s *source) Seat(k decide.SeatKey) (*decide.Seat, error) {
 	if r, ok := s.cache.seats.get(k); ok {
 		return r, nil
 	}
-	r := &decide.Seat{SeatKey: k}
-	err := s.s.seat.QueryRowContext(s.ctx, int64(k.Event), k.Index).Scan(&r.State, &r.Claim, &r.Epoch, &r.WhenFree, &r.ReturnedAt)
-	r.WasState, r.WasClaim, r.WasEpoch = r.State, r.Claim, r.Epoch
-	return none(r, err)
+	first := k.Index &^ (seatBlock - 1)
+	block, err := list(s.ctx, s.s.seats, func(rows *sql.Rows) (*decide.Seat, error) {
+		r := &decide.Seat{SeatKey: decide.SeatKey{Event: k.Event}}
+		err := rows.Scan(&r.Index, &r.State, &r.Claim, &r.Epoch, &r.WhenFree, &r.ReturnedAt)
+		r.WasState, r.WasClaim, r.WasEpoch = r.State, r.Claim, r.Epoch
+		return r, err
+	}, int64(k.Event), first, first+seatBlock)
+	var wanted *decide.Seat
+	for _, r := range block {
+		if r.Index == k.Index {
+			wanted = r
+		}
+		if _, known := s.cache.seats.get(r.SeatKey); !known { // else this batch may have changed it already
+			s.cache.seats.put(r.SeatKey, r)
+		}
+	}
+	return wanted, err
 }
 
 func (s *source) Buckets(k decide.AreaKey) ([]*decide.Bucket, error) {

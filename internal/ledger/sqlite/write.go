@@ -22,18 +22,11 @@ type writer struct {
 }
 
 // do runs a statement unless one before it has failed, and gives the number of rows.
-func (w *writer) do(stmt *sql.Stmt, args ...any) int64 {
-	if w.err != nil {
-		return 0
+func (w *writer) do(stmt *direct, args ...any) (rows int64) {
+	if w.err == nil {
+		rows, w.err = stmt.exec(w.ctx, args...)
 	}
-	r, err := stmt.ExecContext(w.ctx, args...)
-	if err != nil {
-		w.err = err
-		return 0
-	}
-	n, err := r.RowsAffected()
-	w.err = err
-	return n
+	return rows
 }
 
 func (w *writer) write(o *decide.Output) error {
