@@ -84,7 +84,7 @@ func (w *Work) eventSet(e *eventRow) {
 }
 
 // recount makes the counters right where a change adds or takes away quotas and limits: what is claimed already counts
-// under new ones, and no more under those that go.
+// under new ones, and no more under those that go. A source that has to lock the counters hears of all of them at once.
 func (w *Work) recount(e *eventRow, next *ledger.Event) error {
 	layout, err := w.layout(e)
 	if err != nil {
@@ -107,17 +107,19 @@ func (w *Work) recount(e *eventRow, next *ledger.Event) error {
 			}
 			loaded = true
 		}
+		var m lacking
 		for _, h := range claims {
-			if err := do(h); err != nil {
+			if err := m.note(do(h)); err != nil {
 				return err
 			}
 		}
-		return nil
+		return m.err
 	}
 	change := func(a, b *ledger.Event, sign int) error {
+		var m lacking
 		for _, q := range a.Quotas {
 			if !quotas(b, q) {
-				if err := each(func(h *Hold) error { return w.countQuota(e, q, layout, &h.Hold, sign) }); err != nil {
+				if err := m.note(each(func(h *Hold) error { return w.countQuota(e, q, layout, &h.Hold, sign) })); err != nil {
 					return err
 				}
 			}
@@ -126,21 +128,22 @@ func (w *Work) recount(e *eventRow, next *ledger.Event) error {
 			if limits(b, l) {
 				continue
 			}
-			if err := each(func(h *Hold) error { return w.countLimit(&eventRow{Event: a}, l, &h.Hold, sign) }); err != nil {
+			if err := m.note(each(func(h *Hold) error { return w.countLimit(&eventRow{Event: a}, l, &h.Hold, sign) })); err != nil {
 				return err
 			}
 			if l.Scope == ledger.PerDocument {
-				if err := w.countDocuments(a, documents, sign); err != nil {
+				if err := m.note(w.countDocuments(a, documents, sign)); err != nil {
 					return err
 				}
 			}
 		}
-		return nil
+		return m.err
 	}
-	if err := change(e.Event, next, -1); err != nil {
+	var m lacking
+	if err := m.note(change(e.Event, next, -1)); err != nil {
 		return err
 	}
-	return change(next, e.Event, 1)
+	return cmp.Or(change(next, e.Event, 1), m.err)
 }
 
 // claims are the holds live or sold of an event and the documents of its orders, as this batch has left them.
@@ -220,11 +223,14 @@ func (w *Work) sweep(c ledger.Sweep) (ledger.Result, error) {
 	r := ledger.Result{More: len(holds) > most}
 	var missing error
 	for _, h := range holds[:min(len(holds), most)] {
-		if err := w.expire(h, "sweep"); err != nil {
+		ended, err := w.expireSound(h, "sweep")
+		if err != nil {
 			missing = err
 			continue
 		}
-		r.Count++
+		if ended {
+			r.Count++
+		}
 	}
 	if missing != nil {
 		return ledger.Result{}, missing

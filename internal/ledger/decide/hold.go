@@ -476,7 +476,7 @@ func (w *Work) giveBack(h *Hold, state ledger.Availability) error {
 			missing = err
 			continue
 		}
-		if owns := s.State == state && s.Claim == h.ID && s.Epoch == l.Epoch; !owns && on(GuardOwner) {
+		if !owns(h, l, s, state) {
 			return invariant(h.Event, "hold %d does not own its seat %d", h.ID, l.Seat)
 		}
 		w.seatFree(e, s)
@@ -528,21 +528,31 @@ func (w *Work) expireAll(k ExpiredKey, why string) error {
 		return err
 	}
 	for _, h := range holds {
-		if err := w.expire(h, why); err != nil {
+		if _, err := w.expireSound(h, why); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// expired are holds whose time is up and which this batch has not ended yet, in order.
+// expired are holds whose time is up, that this batch has not ended yet and that are not set aside, in order.
 func (w *Work) expired(k ExpiredKey) ([]*Hold, error) {
 	most := k.Max
 	k.Max += len(w.Out.Holds) // the database does not know yet which ones this batch has ended
-	ids, err := w.src.Expired(k, w.Now)
-	if err != nil {
-		return nil, err
+	for {
+		ids, err := w.src.Expired(k, w.Now)
+		if err != nil {
+			return nil, err
+		}
+		holds, err := w.expiredOf(ids, most)
+		if err != nil || len(holds) == most || len(ids) < k.Max || k.Max >= asideMax {
+			return holds, err
+		}
+		k.Max *= 2 // some are set aside, and more may stand behind them
 	}
+}
+
+func (w *Work) expiredOf(ids []id.ID, most int) ([]*Hold, error) {
 	var holds []*Hold
 	var missing error
 	for _, i := range ids {
@@ -554,7 +564,13 @@ func (w *Work) expired(k ExpiredKey) ([]*Hold, error) {
 			missing = err
 			continue
 		}
-		if h != nil && h.State == ledger.HoldLive && h.Expires <= w.Now {
+		if h == nil || h.State != ledger.HoldLive || h.Expires > w.Now {
+			continue
+		}
+		switch aside, err := w.setAside(h); {
+		case err != nil:
+			missing = err
+		case !aside:
 			holds = append(holds, h)
 		}
 	}

@@ -136,10 +136,13 @@ func (w *Work) expireCovered(e *eventRow, q ledger.Quota, layout *ledger.Layout)
 		if covered(q, layout, &h.Hold) == 0 {
 			continue
 		}
-		if err := w.expire(h, "quota"); err != nil {
+		did, err := w.expireSound(h, "quota")
+		if err != nil {
 			return err
 		}
-		ended++
+		if did {
+			ended++
+		}
 	}
 	return nil
 }
@@ -230,13 +233,16 @@ func (w *Work) countDocuments(e *ledger.Event, documents []string, sign int) err
 	if _, ok := documentLimit(e); !ok {
 		return nil
 	}
+	var m lacking
 	for _, d := range documents {
 		k := documentKey(e.ID, d)
 		c, err := w.limit(k)
-		if err != nil {
+		if err := m.note(err); err != nil {
 			return err
 		}
-		w.limitAdd(k, c, sign)
+		if err == nil {
+			w.limitAdd(k, c, sign)
+		}
 	}
-	return nil
+	return m.err
 }

@@ -2,6 +2,7 @@ package decide
 
 import (
 	"encoding/binary"
+	"errors"
 
 	"onsale/internal/id"
 	"onsale/internal/ledger"
@@ -12,6 +13,19 @@ func CustomerSubject(customer id.ID) string {
 	var b [8]byte
 	binary.BigEndian.PutUint64(b[:], uint64(customer))
 	return string(b[:])
+}
+
+// lacking remembers that rows were not locked, while the work goes on to find what else is not (ErrMissing). What it has
+// counted by then is thrown away with all the rest.
+type lacking struct{ err error }
+
+// note keeps an ErrMissing and gives any other error back.
+func (m *lacking) note(err error) error {
+	if errors.Is(err, ErrMissing) {
+		m.err = err
+		return nil
+	}
+	return err
 }
 
 // Each of these gives a row as the batch has made it so far, asking the source the first time.

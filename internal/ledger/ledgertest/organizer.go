@@ -53,6 +53,41 @@ var organizerScenarios = []scenario{
 		w.given(ledger.Release{Hold: places.ID, Customer: alice})
 		w.given(ledger.Release{Hold: seats.ID, Customer: bob})
 	}},
+	{"A10: a limit comes and goes however many customers it counts", func(w *world) {
+		const big, customers = 9, 40
+		layout := hallLayout()
+		layout.Areas[0].Capacity = customers + 10
+		e := hallEvent(big)
+		w.apply(ledger.SetEvent{Event: e, Layout: layout})
+		customer := func(i int) id.ID { return id.ID(500 + i) }
+		document := func(i int) string { return fmt.Sprintf("document %d", i) }
+		place := func(i int) ledger.HoldPlaces {
+			h := w.holdPlaces(customer(i), 0, 1)
+			h.Event = big
+			return h
+		}
+		begin := func(i int, h *ledger.Hold) ledger.BeginPayment {
+			b := w.begin(h)
+			b.Documents = []string{document(i)}
+			return b
+		}
+		for i := range customers {
+			w.given(begin(i, w.given(place(i)).Hold))
+		}
+		e.Version, e.Limits = 2, []ledger.Limit{{Scope: ledger.PerEvent, Max: 1}, {Scope: ledger.PerDocument, Max: 1}}
+		w.given(ledger.SetEvent{Event: e})
+		w.no(fault.LimitReached, place(0))
+		w.no(fault.LimitReached, place(customers-1))
+		h := w.given(place(customers)).Hold
+		w.no(fault.LimitReached, begin(1, h))
+		w.given(begin(customers, h))
+		e.Version, e.Limits = 3, []ledger.Limit{{Scope: ledger.PerShow, Max: 1}}
+		w.given(ledger.SetEvent{Event: e})
+		w.no(fault.LimitReached, place(customers/2))
+		e.Version, e.Limits = 4, nil
+		w.given(ledger.SetEvent{Event: e})
+		w.given(place(0))
+	}},
 	{"SetEvent keeps every field of the row", func(w *world) {
 		e := hallEvent(mainEvent)
 		e.Organizer, e.Show, e.Version, e.State = 51, 61, 1<<60, ledger.Ended
