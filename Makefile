@@ -75,7 +75,7 @@ check: setup build lint fresh vulnerabilities ## what CI runs: lint, fresh files
 
 .PHONY: soak
 soak: setup ## the long forms of the tests, and a minute for every fuzz target
-	@ONSALE_SOAK=1 TEST_TIMEOUT=6h scripts/test
+	@ONSALE_SOAK=10 TEST_TIMEOUT=6h scripts/test
 	@FUZZTIME=60s scripts/fuzz
 
 .PHONY: bench
