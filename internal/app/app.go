@@ -40,6 +40,7 @@ const (
 	nodeTTL       = time.Minute
 	healEvery     = 15 * time.Second
 	recoverEvery  = time.Second
+	compareEvery  = 30 * time.Second
 	loadEvery     = 5 * time.Second
 	loadAhead     = time.Hour // events are loaded this long before their sale opens (B4)
 	shardNumber   = 0

@@ -47,21 +47,14 @@ func (a *App) openProvider(ctx context.Context, public net.Addr) error {
 	}
 	a.onClose(server.Stop)
 	config := sandbox.ClientConfig{URL: server.URL(), APIKey: apiKey, WebhookSecrets: secrets}
-	if p.Authorize {
-		client, err := sandbox.NewAuthorizingClient(config)
-		if err != nil {
-			return err
-		}
-		a.Provider = client
-		a.onClose(func(context.Context) error { client.Close(); return nil })
-	} else {
-		client, err := sandbox.NewClient(config)
-		if err != nil {
-			return err
-		}
-		a.Provider = client
-		a.onClose(func(context.Context) error { client.Close(); return nil })
+	// It can capture also where bookings charge at once: payments that were only authorized before the setting changed still
+	// have to be captured or let go.
+	client, err := sandbox.NewAuthorizingClient(config)
+	if err != nil {
+		return err
 	}
+	a.Provider = client
+	a.onClose(func(context.Context) error { client.Close(); return nil })
 	return payment.Check(a.Provider)
 }
 

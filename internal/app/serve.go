@@ -223,6 +223,14 @@ func (a *App) background(ctx context.Context, work *sync.WaitGroup, lost func(er
 			}
 		}
 	})
+	a.every(ctx, work, compareEvery, "comparing with the provider's books", func(ctx context.Context) error {
+		for {
+			more, err := a.Booking.Compare(ctx)
+			if err != nil || !more {
+				return err
+			}
+		}
+	})
 	a.every(ctx, work, nodeTTL/4, "renewing the node number", func(ctx context.Context) error {
 		err := a.node.Renew(ctx, nodeTTL)
 		if errors.Is(err, control.ErrNodeLost) { // ids made from now on could be another's

@@ -57,6 +57,8 @@ type Options struct {
 	RecoverAtOnce int
 	// DeadAfter is how long a payment for an unknown order waits before it is given back. Defaults to 1 h.
 	DeadAfter time.Duration
+	// CompareAfter is how old a payment must be before it is missed in the ledger. Defaults to 2 min.
+	CompareAfter time.Duration
 	// TalksMax is how many bookings talk with the provider at once; more are refused as busy (I13). Defaults to 4,096.
 	TalksMax int
 
@@ -74,6 +76,7 @@ type Service struct {
 
 	retries retries
 	pruned  atomic.Int64 // when webhooks were pruned last, by the ledger's clock
+	books   walk
 }
 
 // settleTime is what an attempt has, after its talk with the provider, to write down what came of it.
@@ -84,6 +87,7 @@ func New(o Options) *Service {
 	o.AttemptTimeout = min(cmp.Or(o.AttemptTimeout, 30*time.Second), payment.AttemptTimeoutMax)
 	o.RecoverAfter = cmp.Or(o.RecoverAfter, 10*time.Second)
 	o.RecoverAtOnce = cmp.Or(o.RecoverAtOnce, 16)
+	o.CompareAfter = cmp.Or(o.CompareAfter, 2*time.Minute)
 	o.DeadAfter = cmp.Or(o.DeadAfter, time.Hour)
 	o.TalksMax = cmp.Or(o.TalksMax, 4096)
 	o.Logger = cmp.Or(o.Logger, slog.Default())

@@ -461,6 +461,27 @@ func TestWrong(t *testing.T) {
 			w.wantAlerts("a payment is given back: second_payment")
 			return nil
 		}},
+		{"I6: a second payment that nobody tells of is found in the books", func(w *world) []int64 {
+			token := sandbox.Token(sandbox.FaultSecondPayment, sandbox.FaultWebhookNever)
+			o := w.mustBook(w.request(w.hold(alice, 0), token, "k"))
+			w.wantState(o, ledger.OrderPaid)
+			w.run()
+			if more, err := w.service.Compare(context.Background()); more || err != nil {
+				w.Fatalf("more %v, %v", more, err)
+			}
+			w.wantAlerts() // its webhook may still be on its way
+			w.pass(3 * minute)
+			for range 2 {
+				if more, err := w.service.Compare(context.Background()); more || err != nil {
+					w.Fatalf("more %v, %v", more, err)
+				}
+				w.run()
+			}
+			w.wantNow(o.ID, ledger.OrderPaid, "")
+			w.wantMoney(o, w.taken(), w.booked(), w.gone())
+			w.wantAlerts("a payment stands in the provider's books that nobody told of", "a payment is given back: second_payment")
+			return nil
+		}},
 		{"A18: capture refused: tickets VOID, seats back", func(w *world) []int64 {
 			o := w.mustBook(w.request(w.hold(alice, 0), sandbox.Token(sandbox.FaultCaptureRefused), "k"))
 			w.wantState(o, ledger.OrderPaid)

@@ -86,7 +86,7 @@ var Catalogue = []Entry{
 	{PlacesTaken, 409, false, "There are not enough places left here.", "此区域余位不足。"},
 	{NoSeatsFound, 409, false, "No seats that fit the wish are free.", "没有符合要求的空座。"},
 	{LimitReached, 409, false, "This is more than one customer may have.", "超过每位顾客的限购数量。"},
-	{HoldExpired, 409, false, "The hold has run out. Nothing was charged for it.", "保留已过期，未因此扣款。"},
+	{HoldExpired, 409, false, "The hold has run out. If anything was charged for it, it is given back.", "保留已过期；如已扣款，将予退还。"},
 	{HoldNotExtendable, 409, false, "This hold cannot be extended any more.", "该保留不能再延长。"},
 	{PaymentInProgress, 409, true, "A payment for this hold is already being made.", "该保留已有付款正在进行。"},
 	{SoldOut, 409, false, "This event is sold out.", "该场次已售罄。"},

@@ -86,6 +86,9 @@ func (a *api) bookingMake(w http.ResponseWriter, r *request) error {
 		w.Header().Set("Retry-After", "2")
 		return a.booking(w, r, http.StatusAccepted, o)
 	case ledger.OrderFailed:
+		if o.Reason == ledger.ReasonWrongAmount || o.Reason == ledger.ReasonEventCancelled {
+			return &fault.Error{Code: fault.Conflict, Detail: "the payment is given back: " + o.Reason, Order: o.ID}
+		}
 		return &fault.Error{Code: fault.PaymentDeclined, Detail: "the provider said: " + o.Reason, Order: o.ID}
 	}
 	return a.bookingEnded(r, &o)

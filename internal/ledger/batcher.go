@@ -353,6 +353,9 @@ func (b *Batcher) applyHalving(ctx context.Context, batch []*waiter) {
 			b.options.Logger.Error("the outcome of a batch is unknown", "commands", len(part), "error", err)
 			b.tellUnknown()
 			b.answerAll(part, fault.Wrap(fault.OutcomeUnknown, err))
+		case fault.CodeOf(err) == fault.Busy: // the ledger cannot write at all (a full disk): no command is guilty of that
+			b.options.Logger.Error("the ledger refuses every batch", "commands", len(part), "error", err)
+			b.answerAll(part, fault.Of(err))
 		case len(part) > 1:
 			half := len(part) / 2
 			pending = append(pending, part[half:], part[:half])

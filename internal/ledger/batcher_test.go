@@ -301,6 +301,24 @@ func TestBatcherGivesUpOnADeadLedger(t *testing.T) {
 	}
 }
 
+func TestBatcherAsksAFullDiskOnce(t *testing.T) {
+	tries := 0
+	l := &batcherLedger{before: func(context.Context, []ledger.Command) error {
+		tries++
+		return &fault.Error{Code: fault.Busy, Detail: "the disk is full"}
+	}}
+	b := ledger.NewBatcher(l, batcherOptions())
+	defer closeBatcher(t, b)
+	for _, r := range b.DoAll(t.Context(), make1024()) {
+		if r.Fault == nil || r.Fault.Code != fault.Busy {
+			t.Fatalf("answered %v: want busy for everybody, since no command is guilty", r.Fault)
+		}
+	}
+	if tries > 2 { // the first may have come alone
+		t.Errorf("the ledger was asked %d times", tries)
+	}
+}
+
 func make1024() []ledger.Command {
 	commands := make([]ledger.Command, ledger.BatchCommandsMax)
 	for i := range commands {

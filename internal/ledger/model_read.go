@@ -177,6 +177,20 @@ func (m *Model) ordersWhere(maxCount int, which func(*Order) bool, order func(a,
 	return answer
 }
 
+// Payments are those known of an order.
+func (m *Model) Payments(_ context.Context, order id.ID) ([]Payment, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var known []Payment
+	for _, p := range m.payments {
+		if p.Order == order {
+			known = append(known, *p)
+		}
+	}
+	slices.SortFunc(known, func(a, b Payment) int { return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.ID, b.ID)) })
+	return known, nil
+}
+
 // OpenPayments are the payments that something is due for, by order and payment.
 func (m *Model) OpenPayments(_ context.Context, maxCount int) ([]OpenPayment, error) {
 	m.mu.Lock()

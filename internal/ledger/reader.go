@@ -48,7 +48,8 @@ type Reader interface {
 	// OpenPayments are payments that something is due for: authorized ones of PAID orders (capture), and those with a
 	// refund REQUESTED (give back), oldest first, at most max.
 	OpenPayments(ctx context.Context, max int) ([]OpenPayment, error)
-	// PendingDocuments and the outbox.
+	// Payments are those known of an order, by provider and id.
+	Payments(ctx context.Context, order id.ID) ([]Payment, error)
 	Outbox
 	Leases
 	// Now is the shard's clock.

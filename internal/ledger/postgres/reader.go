@@ -296,6 +296,13 @@ func (r *reader) OpenPayments(ctx context.Context, most int) ([]ledger.OpenPayme
 	    ORDER BY 1, 3, 11 LIMIT $1`, clip(most))
 }
 
+// Payments implements ledger.Reader.
+func (r *reader) Payments(ctx context.Context, order id.ID) ([]ledger.Payment, error) {
+	var p paymentScan
+	return list(ctx, r.pool, p.dest(), func() (ledger.Payment, error) { return p.take(), nil },
+		`SELECT `+paymentColumns+` FROM shard.payments p WHERE p.order_id = $1 ORDER BY p.provider, p.payment_id`, int64(order))
+}
+
 // NextExpiry implements ledger.Reader.
 func (r *reader) NextExpiry(ctx context.Context) (ledger.Time, error) {
 	var at int64

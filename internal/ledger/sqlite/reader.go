@@ -208,6 +208,14 @@ func (r *reader) OpenPayments(ctx context.Context, most int) ([]ledger.OpenPayme
 	    ORDER BY 1, 3, 11 LIMIT ?`, most)
 }
 
+func (r *reader) Payments(ctx context.Context, order id.ID) ([]ledger.Payment, error) {
+	return query(ctx, r.db, func(rows *sql.Rows) (p ledger.Payment, err error) {
+		p.Order = order
+		return p, rows.Scan(&p.Provider, &p.ID, &p.Currency, &p.State, &p.Authorized, &p.Captured, &p.Voided, &p.Refunded, &p.Refund)
+	}, `SELECT provider, payment_id, currency, state, authorized, captured, voided, refunded, refund_id FROM payments
+	    WHERE order_id = ? ORDER BY provider, payment_id`, int64(order))
+}
+
 func (r *reader) Now(context.Context) (ledger.Time, error) {
 	r.ledger.mu.Lock()
 	defer r.ledger.mu.Unlock()
