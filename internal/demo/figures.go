@@ -69,9 +69,8 @@ var counters = [behaviourCount]struct {
 
 // figures are what is counted and timed while the demo runs. Its methods may be called from many goroutines.
 type figures struct {
-	counts [behaviourCount]atomic.Int64
-	placesSold,
-	placesHeld atomic.Int64 // of areas, as far as buyers were told
+	counts     [behaviourCount]atomic.Int64
+	placesSold atomic.Int64 // of areas, as far as buyers were told
 
 	mu     sync.Mutex
 	calls  map[string]*histogram

@@ -30,8 +30,8 @@ type shop struct {
 }
 
 const (
-	theEvent id.ID = 1
-	seats          = 2000
+	theEvent = id.ID(1)
+	seats    = 2000
 )
 
 func newShop(t testing.TB) *shop {

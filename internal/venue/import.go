@@ -60,7 +60,9 @@ func importFile(r *report, data []byte, options ImportOptions) *Plan {
 	case formatSeatsio:
 		ok = readSeatsio(r, data, d)
 	default:
-		ok = json.Valid(data) || !unmarshal(r, data, &struct{}{})
+		if !json.Valid(data) {
+			unmarshal(r, data, &struct{}{}) // says where it is broken
+		}
 		if !r.failed() {
 			r.errorf("", nil, "this is not a seating plan that can be imported: neither our own (format, seats), nor pretix (zones), nor seats.io (subChart)")
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -501,7 +500,5 @@ func (b *book) picture(l ledger.Ledger) (map[string]string, error) {
 	}
 	return p, nil
 }
-
-func (b *book) events() []id.ID { return slices.Sorted(maps.Keys(b.boards)) }
 
 func isNotFound(err error) bool { return errors.Is(err, ledger.ErrNotFound) }
