@@ -55,10 +55,11 @@ type Ledger struct {
 	conn   *sql.Conn
 	now    func() ledger.Time
 
-	mu    sync.Mutex // one batch at a time
-	last  ledger.Time
-	stmts *statements
-	cache *cache
+	mu     sync.Mutex // one batch at a time
+	last   ledger.Time
+	pruned ledger.Time // when what is old was deleted last
+	stmts  *statements
+	cache  *cache
 }
 
 // DSN is the data source name of a file with the pragmas that a ledger needs.
@@ -196,9 +197,13 @@ func (l *Ledger) run(ctx context.Context, commands []ledger.Command) (ledger.Bat
 	if err != nil {
 		return ledger.Batch{}, nil, err
 	}
+	work.Out.Prune = work.Out.Prune && now >= l.pruned+pruneEvery
 	w := writer{ctx: ctx, s: l.stmts, now: now}
 	if err := w.write(&work.Out); err != nil {
 		return ledger.Batch{}, nil, err
+	}
+	if work.Out.Prune && !w.more {
+		l.pruned = now
 	}
 	return ledger.Batch{Now: now, Results: results, Changes: work.Out.Changes}, &work.Out, nil
 }

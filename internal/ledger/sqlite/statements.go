@@ -54,10 +54,9 @@ type statements struct {
 	versionUp  *sql.Stmt `sql:"UPDATE seats_versions SET version = version + 1 WHERE event_id = ? RETURNING version"`
 	changeAdd  *direct   `sql:"INSERT INTO changes (event_id, version, body, at) VALUES (?, ?, ?, ?)"`
 
-	pruneKeys    *direct   `sql:"DELETE FROM idempotency_keys WHERE (customer_id, operation, key) IN (SELECT customer_id, operation, key FROM idempotency_keys WHERE created_at < ? ORDER BY created_at LIMIT ?)"`
-	pruneHolds   *direct   `sql:"DELETE FROM holds WHERE hold_id IN (SELECT hold_id FROM holds WHERE hold_id < ?1 AND state IN (2, 3) AND expires_at < ?2 AND NOT EXISTS (SELECT 1 FROM orders WHERE orders.customer_id = holds.customer_id AND orders.hold_id = holds.hold_id) ORDER BY hold_id LIMIT ?3)"`
-	pruneChanges *direct   `sql:"DELETE FROM changes WHERE event_id = ?1 AND version IN (SELECT version FROM changes WHERE event_id = ?1 AND at < ?2 ORDER BY version LIMIT ?3)"`
-	eventIDs     *sql.Stmt `sql:"SELECT event_id FROM events ORDER BY event_id"`
+	pruneKeys    *direct `sql:"DELETE FROM idempotency_keys WHERE (customer_id, operation, key) IN (SELECT customer_id, operation, key FROM idempotency_keys WHERE created_at < ? ORDER BY created_at LIMIT ?)"`
+	pruneHolds   *direct `sql:"DELETE FROM holds WHERE hold_id IN (SELECT hold_id FROM holds WHERE state IN (2, 3) AND expires_at < ?1 AND NOT EXISTS (SELECT 1 FROM orders WHERE orders.customer_id = holds.customer_id AND orders.hold_id = holds.hold_id) ORDER BY expires_at LIMIT ?2)"`
+	pruneChanges *direct `sql:"DELETE FROM changes WHERE (event_id, version) IN (SELECT event_id, version FROM changes WHERE at < ?1 ORDER BY at LIMIT ?2)"`
 
 	leaseGet   *sql.Stmt `sql:"SELECT holder, fence, until_at FROM leases WHERE name = ?"`
 	leasePut   *sql.Stmt `sql:"INSERT INTO leases (name, holder, fence, until_at) VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, fence = excluded.fence, until_at = excluded.until_at"`

@@ -4,13 +4,16 @@ import (
 	"context"
 	"database/sql"
 
-	"onsale/internal/id"
 	"onsale/internal/ledger"
 	"onsale/internal/ledger/decide"
 )
 
-// pruneBound is how many rows of a kind one batch deletes at most.
-const pruneBound = 512
+const (
+	// pruneBound is how many rows of a kind one batch deletes at most.
+	pruneBound = 2048
+	// pruneEvery is how often what is old is deleted, unless the last time there was more: Sweeps come ten times a second.
+	pruneEvery = ledger.Time(10_000)
+)
 
 // writer writes what a batch changed.
 type writer struct {
@@ -18,6 +21,7 @@ type writer struct {
 	s    *statements
 	now  ledger.Time
 	text []byte
+	more bool // there is more to delete
 	err  error
 }
 
@@ -164,18 +168,10 @@ func (w *writer) changes(changes []ledger.Change) {
 
 // prune deletes what has been kept long enough (A12, B2), a bounded number of rows.
 func (w *writer) prune() {
-	answers := w.now - ledger.Time(ledger.KeepAnswers)
-	w.do(w.s.pruneKeys, int64(answers), pruneBound)
-	w.do(w.s.pruneHolds, int64(id.Floor(answers.Std())), int64(answers), pruneBound)
-	if w.err != nil {
-		return
-	}
-	events, err := list(w.ctx, w.s.eventIDs, scanID)
-	if err != nil {
-		w.err = err
-		return
-	}
-	for _, e := range events {
-		w.do(w.s.pruneChanges, int64(e), int64(w.now-ledger.Time(ledger.KeepChanges)), pruneBound)
+	answers, changes := int64(w.now-ledger.Time(ledger.KeepAnswers)), int64(w.now-ledger.Time(ledger.KeepChanges))
+	for _, n := range []int64{
+		w.do(w.s.pruneKeys, answers, pruneBound), w.do(w.s.pruneHolds, answers, pruneBound), w.do(w.s.pruneChanges, changes, pruneBound),
+	} {
+		w.more = w.more || n == pruneBound
 	}
 }

@@ -61,6 +61,7 @@ CREATE TABLE holds (
   offer_id       INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX holds_live ON holds (expires_at, hold_id) WHERE state = 1;
+CREATE INDEX holds_ended ON holds (expires_at) WHERE state IN (2, 3);
 
 CREATE TABLE orders (
   order_id     INTEGER PRIMARY KEY,
@@ -205,6 +206,7 @@ CREATE TABLE changes (
   at       INTEGER NOT NULL,
   PRIMARY KEY (event_id, version)
 ) WITHOUT ROWID;
+CREATE INDEX changes_age ON changes (at);
 
 CREATE TABLE leases (
   name     TEXT PRIMARY KEY,
