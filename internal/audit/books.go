@@ -13,6 +13,10 @@ import (
 // unknownGrace is how long money under an unknown order id may lie before the recovery job gives it back (A20).
 const unknownGrace = ledger.Duration(60 * 60 * 1000)
 
+// noticeGrace is how long a payment may lie at the provider before the ledger has heard of it: of a second payment of an
+// order it hears by webhook alone, and webhooks are late on a busy day.
+const noticeGrace = ledger.Duration(10 * 60 * 1000)
+
 // books are the provider's, by order id.
 type books struct {
 	name    string // "": any
@@ -89,6 +93,8 @@ func (s *sale) compare(t *payment.Payment) {
 		case !t.State.Paid():
 		case s.state == ledger.OrderPending && s.open:
 			s.due = append(s.due, "paid at the provider")
+		case ledger.TimeOf(t.CreatedAt) > s.a.now-ledger.Time(noticeGrace):
+			s.due = append(s.due, "another payment at the provider, whose notice is still to come")
 		default:
 			s.differs("the provider has payment %s %s, %d captured and %d refunded; the ledger has none such", t.ID, t.State, t.CapturedMinor, t.RefundedMinor)
 		}

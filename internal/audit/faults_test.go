@@ -214,6 +214,11 @@ var fine = []fault{
 		p.ID, p.OrderID = "pay-other", orderText(w.names["pendingo"])
 		return append(l, p)
 	}},
+	{name: "a second payment whose notice is still to come (A16)", list: func(w *world, l []payment.Payment) []payment.Payment {
+		p := *listed(l, "pay-paid")
+		p.ID, p.CreatedAt = "pay-other", w.clock.Std()
+		return append(l, p)
+	}},
 	{name: "money of an unknown order in the last hour (A20)", list: func(w *world, l []payment.Payment) []payment.Payment {
 		p := *listed(l, "pay-paid")
 		p.ID, p.OrderID = "pay-other", "ord_0000000000099"

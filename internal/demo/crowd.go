@@ -58,6 +58,8 @@ func (s *sale) admit(ctx context.Context, buyers []buyer, queue chan<- *buyer) {
 	s.arrived.Store(math.MaxInt64) // whatever waits for somebody to arrive waits no more
 }
 
+const tellEvery = 15 * time.Second
+
 // drain waits until no hold is live, no booking pending, and no money or notice under way, here and at the provider.
 func (s *sale) drain(ctx context.Context) error {
 	books, err := sandbox.ReadBooks(s.Books)
@@ -66,6 +68,7 @@ func (s *sale) drain(ctx context.Context) error {
 	}
 	defer books.Close()
 	var f flight
+	told := time.Now()
 	for end := time.Now().Add(drainMax); time.Now().Before(end); {
 		f, err = s.store.inFlight(ctx)
 		if err == nil {
@@ -73,6 +76,10 @@ func (s *sale) drain(ctx context.Context) error {
 		}
 		if err == nil && f.none() {
 			return nil
+		}
+		if err == nil && time.Since(told) > tellEvery {
+			told = time.Now()
+			s.screen.say("All buyers are gone; still under way:\n  %s.", f)
 		}
 		if !sleep(ctx, 250*time.Millisecond) {
 			return context.Cause(ctx)

@@ -248,11 +248,17 @@ func (s *sale) perform(ctx context.Context, buyers []buyer) error {
 	work.Go(func() { s.guard(beside, cancel) })
 	killing := make(chan error, 1)
 	plan := s.planKills(len(buyers))
-	go func() { killing <- s.killAll(ctx, plan) }()
+	go func() {
+		err := s.killAll(ctx, plan)
+		if err != nil {
+			cancel(err)
+		}
+		killing <- err
+	}()
 
 	s.playAll(ctx, buyers)
 	if err := <-killing; err != nil {
-		return errors.Join(err, context.Cause(ctx))
+		return err
 	}
 	s.waiting.Wait()
 	if err := s.drain(ctx); err != nil {

@@ -77,12 +77,10 @@ func (s *sale) killAll(ctx context.Context, plan []killing) error {
 		}
 		done, err := s.killOnce(ctx, k)
 		if err != nil {
-			s.allowed.Store(math.MaxInt64)
 			return fmt.Errorf("kill %d of %d: %w", i+1, len(plan), err)
 		}
 		s.allow(plan[i+1:], s.Buyers)
 		if err := s.inspect(ctx, &done); err != nil {
-			s.allowed.Store(math.MaxInt64)
 			return fmt.Errorf("after kill %d of %d: %w", i+1, len(plan), err)
 		}
 		s.kills = append(s.kills, done)
@@ -187,6 +185,9 @@ func (s *sale) judge(ctx context.Context) error {
 	}
 	if s.verdict, err = s.audit(ctx); err != nil {
 		return err
+	}
+	for _, o := range s.verdict.InFlight.Orders {
+		s.wrong("%s is still in flight at the end: %s", o.Order, o.Why)
 	}
 	books, err := sandbox.ReadBooks(s.Books)
 	if err != nil {

@@ -176,9 +176,6 @@ func (s *sale) reportAudit() error {
 	for _, c := range s.verdict.Checks {
 		examined += c.Examined
 	}
-	if n := s.verdict.InFlight.Count; n > 0 {
-		s.screen.say("%d bookings are still in flight", n)
-	}
 	s.screen.say("audit: ok (%d checks, %s things examined, %s payments of the provider compared)", len(s.verdict.Checks), thousands(examined), thousands(providerCount(&s.verdict)))
 	return nil
 }

@@ -233,8 +233,19 @@ type flight struct {
 func (f flight) none() bool { return f == flight{} }
 
 func (f flight) String() string {
-	return fmt.Sprintf("%d live holds, %d pending bookings, %d captures due, %d refunds due, %d notices; at the provider %d payments, %d webhooks",
-		f.holds, f.orders, f.payments, f.refunds, f.notices, f.due, f.webhooks)
+	var parts []string
+	for _, p := range []struct {
+		count int64
+		what  string
+	}{
+		{f.holds, "live holds"}, {f.orders, "pending bookings"}, {f.payments, "captures"}, {f.refunds, "refunds"}, {f.notices, "notices"},
+		{f.due, "pending payments at the provider"}, {f.webhooks, "webhooks"},
+	} {
+		if p.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.count, p.what))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // inFlight counts it.
