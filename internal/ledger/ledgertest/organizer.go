@@ -56,8 +56,9 @@ var organizerScenarios = []scenario{
 	{"A10: a limit comes and goes however many customers it counts", func(w *world) {
 		const big, customers = 9, 40
 		layout := hallLayout()
-		layout.Areas[0].Capacity = customers + 10
+		layout.PlanHash, layout.Areas[0].Capacity = "hall-big", customers+10
 		e := hallEvent(big)
+		e.PlanHash = layout.PlanHash
 		w.apply(ledger.SetEvent{Event: e, Layout: layout})
 		customer := func(i int) id.ID { return id.ID(500 + i) }
 		document := func(i int) string { return fmt.Sprintf("document %d", i) }
