@@ -22,7 +22,7 @@ func (l *Ledger) inside(ctx context.Context, do func(now ledger.Time) error) err
 	if _, err := l.stmts.begin.ExecContext(ctx); err != nil {
 		return disk(err)
 	}
-	err := do(max(l.now(), l.last))
+	err := do(l.clock())
 	if err == nil {
 		_, err = l.stmts.commit.ExecContext(ctx)
 	}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // What runs in every batch, or in a Sweep, must not read a table from end to end: it would grow slower with every ticket.
@@ -36,6 +37,36 @@ func TestNoStatementReadsAWholeTable(t *testing.T) {
 		if index := uses[f.Name]; !strings.Contains(plan, index) {
 			t.Errorf("%s does not use %s:\n%s", f.Name, index, plan)
 		}
+	}
+}
+
+// Whoever reads never waits for the writer, not even to know what time it is.
+func TestReadersDoNotWaitForTheWriter(t *testing.T) {
+	l, err := Open(context.Background(), filepath.Join(t.TempDir(), "ledger.db"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	l.mu.Lock() // a batch is under way
+	defer l.mu.Unlock()
+	read := make(chan error, 1)
+	go func() {
+		_, err := l.Now(context.Background())
+		if err == nil {
+			_, err = l.NextExpiry(context.Background())
+		}
+		if err == nil {
+			_, err = l.Events(context.Background())
+		}
+		read <- err
+	}()
+	select {
+	case err := <-read:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("a reader waits for the batch")
 	}
 }
 

@@ -217,9 +217,7 @@ func (r *reader) Payments(ctx context.Context, order id.ID) ([]ledger.Payment, e
 }
 
 func (r *reader) Now(context.Context) (ledger.Time, error) {
-	r.ledger.mu.Lock()
-	defer r.ledger.mu.Unlock()
-	return max(r.ledger.now(), r.ledger.last), nil
+	return r.ledger.clock(), nil
 }
 
 func (r *reader) NextExpiry(ctx context.Context) (t ledger.Time, err error) {

@@ -17,6 +17,7 @@ import (
 	"io/fs"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	driver "modernc.org/sqlite"
@@ -55,8 +56,9 @@ type Ledger struct {
 	conn   *sql.Conn
 	now    func() ledger.Time
 
-	mu     sync.Mutex // one batch at a time
-	last   ledger.Time
+	last atomic.Int64 // the last batch's now: the clock never goes back behind it (A5)
+
+	mu     sync.Mutex  // one batch at a time
 	pruned ledger.Time // when what is old was deleted last
 	stmts  *statements
 	cache  *cache
@@ -100,9 +102,11 @@ func (l *Ledger) open(ctx context.Context, path string, readers int) (err error)
 	if err = l.durable(ctx); err != nil {
 		return err
 	}
-	if err = l.conn.QueryRowContext(ctx, `SELECT now FROM clock`).Scan(&l.last); err != nil {
+	var last int64
+	if err = l.conn.QueryRowContext(ctx, `SELECT now FROM clock`).Scan(&last); err != nil {
 		return err
 	}
+	l.last.Store(last)
 	if l.stmts, err = prepare(ctx, l.conn); err != nil {
 		return err
 	}
@@ -177,6 +181,7 @@ func (l *Ledger) Apply(ctx context.Context, commands []ledger.Command) (ledger.B
 		l.cache.forget()
 		return ledger.Batch{}, disk(err)
 	}
+	l.last.Store(int64(batch.Now)) // before anybody can read what it did, also where it should fail
 	if _, err := l.stmts.commit.ExecContext(ctx); err != nil {
 		l.cache.forget()
 		// Where the transaction is still open it has not been committed; else nobody can say.
@@ -185,13 +190,15 @@ func (l *Ledger) Apply(ctx context.Context, commands []ledger.Command) (ledger.B
 		}
 		return ledger.Batch{}, disk(err)
 	}
-	l.last = batch.Now
 	l.cache.committed(out)
 	return batch, nil
 }
 
+// clock is the shard's clock (A5).
+func (l *Ledger) clock() ledger.Time { return max(l.now(), ledger.Time(l.last.Load())) }
+
 func (l *Ledger) run(ctx context.Context, commands []ledger.Command) (ledger.Batch, *decide.Output, error) {
-	now := max(l.now(), l.last)
+	now := l.clock()
 	work := decide.New(&source{ctx: ctx, s: l.stmts, cache: l.cache}, now)
 	results, err := work.Run(commands)
 	if err != nil {
