@@ -62,6 +62,8 @@ type Ledger struct {
 	pruned ledger.Time // when what is old was deleted last
 	stmts  *statements
 	cache  *cache
+
+	webhooks webhookQueue
 }
 
 // DSN is the data source name of a file with the pragmas that a ledger needs.

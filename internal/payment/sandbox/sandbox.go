@@ -53,7 +53,7 @@ const (
 	batchMax            = 256      // changes in one transaction
 	readersMax          = 4        // connections that read
 	dueMax              = 256      // pending payments ended, and webhooks sent, in one step
-	sendersMax          = 8        // webhooks on their way at once
+	sendersMax          = 32       // webhooks on their way at once
 	deliveryTriesMax    = 60       // then a webhook is given up
 	refundsOfPaymentMax = 50       // then a refund is refused
 	requestBytesMax     = 64 << 10 // of a request to the service
