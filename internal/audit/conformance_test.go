@@ -47,7 +47,7 @@ func (a *audited) Close() error {
 
 // Whatever the scenarios and random histories of the conformance suite leave behind, the audit has nothing to say about
 // it but what those do on purpose.
-func TestWhatTheConformanceSuiteLeaves(t *testing.T) {
+func TestWhatTheConformanceSuiteLeavesNoRace(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the whole suite again")
 	}
