@@ -146,6 +146,10 @@ type Hold struct {
 	Row
 	ledger.Hold
 	Draws []Draw
+
+	// As loaded, for an adapter that leaves an index alone where nothing in it changed.
+	WasState   ledger.HoldState
+	WasExpires ledger.Time
 }
 
 // An Order is an order's row.

@@ -23,6 +23,9 @@ type cache struct {
 	seats   generations[decide.SeatKey, *decide.Seat]
 	holds   generations[id.ID, *decide.Hold]
 	orders  generations[id.ID, *decide.Order]
+	// payments are all there are of an order, for orders that were made since the cache was empty: a payment that is not
+	// among them is not in the file either.
+	payments generations[id.ID, []*decide.Payment]
 }
 
 func newCache() *cache {
@@ -37,6 +40,7 @@ func (c *cache) forget() {
 	c.seats = generations[decide.SeatKey, *decide.Seat]{most: rowsMax}
 	c.holds = generations[id.ID, *decide.Hold]{most: rowsMax}
 	c.orders = generations[id.ID, *decide.Order]{most: rowsMax}
+	c.payments = generations[id.ID, []*decide.Payment]{most: rowsMax}
 }
 
 // committed keeps the rows that a batch has written.
@@ -54,11 +58,21 @@ func (c *cache) committed(o *decide.Output) {
 	}
 	for _, h := range o.Holds {
 		h.Row = decide.Row{}
+		h.WasState, h.WasExpires = h.State, h.Expires
 		c.holds.put(h.ID, h)
 	}
 	for _, r := range o.Orders {
+		if r.New {
+			c.payments.put(r.ID, nil)
+		}
 		r.Row = decide.Row{}
 		c.orders.put(r.ID, r)
+	}
+	for _, p := range o.Pays {
+		if all, ok := c.payments.get(p.Order); ok && p.New {
+			c.payments.put(p.Order, append(all, p))
+		}
+		p.Row = decide.Row{}
 	}
 	if o.Prune { // ended holds may be gone
 		c.holds = generations[id.ID, *decide.Hold]{most: rowsMax}

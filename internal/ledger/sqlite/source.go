@@ -131,6 +131,7 @@ func scanHold(row scanner, hold id.ID) (*decide.Hold, error) {
 	if err != nil {
 		return nil, err
 	}
+	h.WasState, h.WasExpires = h.State, h.Expires
 	if h.Lines, err = decide.ParseLines(lines); err != nil {
 		return nil, err
 	}
@@ -166,6 +167,14 @@ func (s *source) Order(order id.ID) (*decide.Order, error) {
 }
 
 func (s *source) Payment(k decide.PaymentKey) (*decide.Payment, error) {
+	if all, ok := s.cache.payments.get(k.Order); ok {
+		for _, p := range all {
+			if p.Provider == k.Provider && p.ID == k.Payment {
+				return p, nil
+			}
+		}
+		return nil, nil
+	}
 	p := &decide.Payment{}
 	p.Payment = ledger.Payment{Order: k.Order, Provider: k.Provider, ID: k.Payment}
 	return none(p, s.s.payment.QueryRowContext(s.ctx, int64(k.Order), k.Provider, k.Payment).Scan(

@@ -36,10 +36,11 @@ type statements struct {
 	versionAdd *direct   `sql:"INSERT INTO seats_versions (event_id, version) VALUES (?, 0)"`
 	seatsAdd   *direct   `sql:"WITH RECURSIVE n (i) AS (SELECT 0 WHERE ?2 > 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?2) INSERT INTO seats (event_id, seat_index) SELECT ?1, i FROM n"`
 	bucketAdd  *direct   `sql:"INSERT INTO buckets (event_id, area, number, capacity) VALUES (?, ?, ?, ?)"`
-	seatSet    *direct   `sql:"UPDATE seats SET state = ?, claim_id = ?, epoch = ?, when_free = ?, returned_at = ? WHERE event_id = ? AND seat_index = ? AND state = ? AND claim_id = ? AND epoch = ?"`
+	seatSet    *direct   `sql:"UPDATE seats SET state = ?, claim_id = ?, epoch = ?, when_free = ?, returned_at = ? WHERE event_id = ? AND seat_index >= ? AND seat_index < ? AND state = ? AND claim_id = ? AND epoch = ?"`
 	bucketSet  *direct   `sql:"UPDATE buckets SET capacity = ?, held = ?, sold = ? WHERE event_id = ? AND area = ? AND number = ?"`
 	holdAdd    *direct   `sql:"INSERT INTO holds (hold_id, event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at, extended_count, window_used, order_id, session_id, exchange_of, offer_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"`
 	holdSet    *direct   `sql:"UPDATE holds SET state = ?, expires_at = ?, extended_count = ?, window_used = ?, order_id = ? WHERE hold_id = ?"`
+	holdMark   *direct   `sql:"UPDATE holds SET extended_count = ?, window_used = ?, order_id = ? WHERE hold_id = ?"`
 	orderAdd   *direct   `sql:"INSERT INTO orders (order_id, hold_id, event_id, customer_id, state, reason, amount, currency, provider, payment_id, allow_other, rescued, attempt_open, documents, created_at, updated_at, sequence) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"`
 	orderSet   *direct   `sql:"UPDATE orders SET hold_id = ?, state = ?, reason = ?, payment_id = ?, rescued = ?, attempt_open = ?, updated_at = ?, sequence = ? WHERE order_id = ?"`
 	paymentPut *direct   `sql:"INSERT INTO payments (order_id, provider, payment_id, currency, state, authorized, captured, voided, refunded, refund_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (order_id, provider, payment_id) DO UPDATE SET state = excluded.state, authorized = excluded.authorized, captured = excluded.captured, voided = excluded.voided, refunded = excluded.refunded, refund_id = excluded.refund_id"`

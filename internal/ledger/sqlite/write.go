@@ -53,13 +53,7 @@ func (w *writer) write(o *decide.Output) error {
 	for _, b := range o.Buckets {
 		w.do(w.s.bucketSet, b.Capacity, b.Held, b.Sold, int64(b.Event), b.Area, b.Number)
 	}
-	for _, s := range o.Seats {
-		n := w.do(w.s.seatSet, int64(s.State), int64(s.Claim), s.Epoch, s.WhenFree, int64(s.ReturnedAt),
-			int64(s.Event), s.Index, int64(s.WasState), int64(s.WasClaim), s.WasEpoch)
-		if n != 1 && w.err == nil { // the fence (A8): the row is not the one that was decided on
-			w.err = &ledger.InvariantError{Event: s.Event, What: "a seat changed under a transaction that holds the only writer"}
-		}
-	}
+	w.seats(o.Seats)
 	for _, t := range o.Tickets {
 		w.ticket(t)
 	}
@@ -77,6 +71,29 @@ func (w *writer) write(o *decide.Output) error {
 	w.changes(o.Changes)
 	w.do(w.s.clock, int64(w.now))
 	return w.err
+}
+
+// seats writes neighbours to which the same happens by one statement.
+func (w *writer) seats(list []*decide.Seat) {
+	for len(list) > 0 && w.err == nil {
+		s, n := list[0], 1
+		for n < len(list) && alike(list[n-1], list[n]) {
+			n++
+		}
+		rows := w.do(w.s.seatSet, int64(s.State), int64(s.Claim), s.Epoch, s.WhenFree, int64(s.ReturnedAt),
+			int64(s.Event), s.Index, s.Index+int32(n), int64(s.WasState), int64(s.WasClaim), s.WasEpoch)
+		if rows != int64(n) && w.err == nil { // the fence (A8): a row is not the one that was decided on
+			w.err = &ledger.InvariantError{Event: s.Event, What: "a seat changed under a transaction that holds the only writer"}
+		}
+		list = list[n:]
+	}
+}
+
+// alike says whether b is the seat after a and becomes, from the same, the same.
+func alike(a, b *decide.Seat) bool {
+	return a.Event == b.Event && a.Index+1 == b.Index &&
+		a.State == b.State && a.Claim == b.Claim && a.Epoch == b.Epoch && a.WhenFree == b.WhenFree && a.ReturnedAt == b.ReturnedAt &&
+		a.WasState == b.WasState && a.WasClaim == b.WasClaim && a.WasEpoch == b.WasEpoch
 }
 
 func (w *writer) event(e *decide.EventWrite) {
@@ -108,6 +125,10 @@ func (w *writer) layout(e *decide.EventWrite) {
 }
 
 func (w *writer) hold(h *decide.Hold) {
+	if !h.New && h.State == h.WasState && h.Expires == h.WasExpires {
+		w.do(w.s.holdMark, h.Extended, h.Window, int64(h.Order), int64(h.ID))
+		return
+	}
 	if !h.New {
 		w.do(w.s.holdSet, int64(h.State), int64(h.Expires), h.Extended, h.Window, int64(h.Order), int64(h.ID))
 		return
