@@ -18,6 +18,8 @@ import (
 const (
 	// QueueMax is how many commands wait in a Batcher before it sheds (A1, I13).
 	QueueMax = 16_384
+	// ApplyMax is how long one Apply may take: a ledger that hangs must not hang everybody who waits for it (I13).
+	ApplyMax = 30 * time.Second
 	// guiltyMax is how many commands, one after the other, may fail each alone before the ledger itself is held to be
 	// at fault: what is left of the batch then fails untried, instead of meeting the same dead database a thousand times.
 	guiltyMax = 8
@@ -28,6 +30,7 @@ const (
 // BatcherOptions are the settings of a Batcher. The zero value is good.
 type BatcherOptions struct {
 	QueueMax    int                   // commands that may wait. Defaults to QueueMax
+	ApplyMax    time.Duration         // of one Apply. Defaults to ApplyMax
 	RetryAfter  time.Duration         // what a shed caller is told. Defaults to 1 s
 	Logger      *slog.Logger          // Defaults to slog.Default()
 	Now         func() time.Time      // only for measuring. Defaults to time.Now
@@ -110,6 +113,9 @@ const (
 func NewBatcher(l Ledger, options BatcherOptions) *Batcher {
 	if options.QueueMax <= 0 {
 		options.QueueMax = QueueMax
+	}
+	if options.ApplyMax <= 0 {
+		options.ApplyMax = ApplyMax
 	}
 	if options.RetryAfter <= 0 {
 		options.RetryAfter = time.Second
@@ -353,7 +359,7 @@ func (b *Batcher) applyHalving(ctx context.Context, batch []*waiter) {
 			b.options.Logger.Error("the outcome of a batch is unknown", "commands", len(part), "error", err)
 			b.tellUnknown()
 			b.answerAll(part, fault.Wrap(fault.OutcomeUnknown, err))
-		case fault.CodeOf(err) == fault.Busy: // the ledger cannot write at all (a full disk): no command is guilty of that
+		case fault.CodeOf(err) == fault.Busy: // the ledger cannot write at all (a full disk, away, too slow): no command is guilty of that
 			b.options.Logger.Error("the ledger refuses every batch", "commands", len(part), "error", err)
 			b.answerAll(part, fault.Of(err))
 		case len(part) > 1:
@@ -390,7 +396,12 @@ func (b *Batcher) apply(ctx context.Context, part []*waiter) error {
 // commit calls the ledger, counts, and tells the listeners of what was committed.
 func (b *Batcher) commit(ctx context.Context, commands []Command) (Batch, error) {
 	start := b.options.Now()
-	done, err := b.ledger.Apply(ctx, commands)
+	limited, cancel := context.WithTimeout(ctx, b.options.ApplyMax)
+	defer cancel()
+	done, err := b.ledger.Apply(limited, commands)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = b.tooLate(err)
+	}
 	if err == nil && len(done.Results) != len(commands) {
 		// It committed, but what it did to whom cannot be said.
 		err = fmt.Errorf("%w: %d answers to %d commands", ErrOutcomeUnknown, len(done.Results), len(commands))
@@ -409,6 +420,15 @@ func (b *Batcher) commit(ctx context.Context, commands []Command) (Batch, error)
 		}
 	})
 	return done, nil
+}
+
+// tooLate is the error of an Apply whose time was up. Smaller batches would wait for the same ledger as long.
+func (b *Batcher) tooLate(err error) error {
+	var broken *InvariantError
+	if errors.Is(err, ErrOutcomeUnknown) || errors.As(err, &broken) {
+		return err
+	}
+	return &fault.Error{Code: fault.Busy, Detail: "the ledger takes too long", RetryAfter: b.options.RetryAfter, Cause: err}
 }
 
 // stop ends the sale of an event whose rows contradict each other (A6).

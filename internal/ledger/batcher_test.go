@@ -319,6 +319,50 @@ func TestBatcherAsksAFullDiskOnce(t *testing.T) {
 	}
 }
 
+// I13: a ledger that hangs is given up, whole and once, and the next batch is served.
+func TestBatcherGivesUpAHangingLedger(t *testing.T) {
+	for name, atCommit := range map[string]bool{"before the commit": false, "at the commit": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				calls := 0
+				l := &batcherLedger{before: func(ctx context.Context, _ []ledger.Command) error {
+					if calls++; calls > 1 {
+						return nil
+					}
+					select {
+					case <-ctx.Done():
+					case <-time.After(time.Hour):
+						return errors.New("it hung for an hour")
+					}
+					if atCommit {
+						return fmt.Errorf("%w: %w", ledger.ErrOutcomeUnknown, ctx.Err())
+					}
+					return fmt.Errorf("apply: %w", ctx.Err())
+				}}
+				options := batcherOptions()
+				options.RetryAfter = 7 * time.Second
+				b := ledger.NewBatcher(l, options)
+				start, want := time.Now(), fault.Busy
+				if atCommit {
+					want = fault.OutcomeUnknown
+				}
+				for _, r := range b.DoAll(t.Context(), []ledger.Command{numbered(1), numbered(2), numbered(3)}) {
+					if r.Fault == nil || r.Fault.Code != want || (want == fault.Busy && r.Fault.RetryAfter != 7*time.Second) {
+						t.Errorf("%+v, want %s", r, want)
+					}
+				}
+				if took := time.Since(start); took != ledger.ApplyMax || calls != 1 {
+					t.Errorf("%d calls in %s", calls, took)
+				}
+				if _, err := b.Do(t.Context(), numbered(4)); err != nil {
+					t.Errorf("afterwards: %v", err)
+				}
+				closeBatcher(t, b)
+			})
+		})
+	}
+}
+
 func make1024() []ledger.Command {
 	commands := make([]ledger.Command, ledger.BatchCommandsMax)
 	for i := range commands {
