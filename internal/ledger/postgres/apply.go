@@ -33,7 +33,8 @@ var errRaced = errors.New("another node was first")
 // errBack says that the server's clock has gone back.
 var errBack = errors.New("the server's clock has gone back")
 
-// Apply implements ledger.Ledger. Where ctx ends while the batch commits, the outcome is unknown.
+// Apply implements ledger.Ledger. Where ctx ends while the batch commits, the outcome is unknown; while the database is
+// away, the error is the fault busy.
 func (l *Ledger) Apply(ctx context.Context, commands []ledger.Command) (ledger.Batch, error) {
 	if err := bounds(commands); err != nil {
 		return ledger.Batch{}, err
@@ -56,8 +57,10 @@ func (l *Ledger) Apply(ctx context.Context, commands []ledger.Command) (ledger.B
 		case sqlState(err) == "55P03": // lock_timeout: somebody holds a row for very long
 			l.log.Error("a batch waited too long for a lock", "commands", len(commands), "error", err)
 			return b.allBusy("rows are locked by another node"), nil
-		case try == triesMax || !worthAnother(err) || ctx.Err() != nil:
+		case ctx.Err() != nil || !worthAnother(err):
 			return ledger.Batch{}, err
+		case try == triesMax:
+			return ledger.Batch{}, away(err)
 		}
 	}
 }
@@ -94,10 +97,19 @@ func worthAnother(err error) bool {
 	return errors.Is(err, errRaced) || errors.As(err, &lost)
 }
 
-// A lostError is the loss of a connection before COMMIT was sent.
+// A lostError is the loss of a connection before COMMIT was sent, or that none was to be had.
 type lostError struct{ error }
 
 func (e *lostError) Unwrap() error { return e.error }
+
+// away says, where connections were lost again and again, that no command is guilty of it: the whole batch is busy.
+func away(err error) error {
+	var lost *lostError
+	if !errors.As(err, &lost) {
+		return err
+	}
+	return &fault.Error{Code: fault.Busy, Detail: "the database is away", RetryAfter: time.Second, Cause: err}
+}
 
 // A batch is one Apply under way.
 type batch struct {
@@ -133,7 +145,7 @@ func (b *batch) allBusy(why string) ledger.Batch {
 func (b *batch) try(ctx context.Context) (ledger.Batch, error) {
 	conn, err := b.l.writing.Acquire(ctx)
 	if err != nil {
-		return ledger.Batch{}, err
+		return ledger.Batch{}, &lostError{err}
 	}
 	defer conn.Release()
 	for b.round = 1; len(b.run) > 0 && b.round <= roundsMax+rescanMax; b.round++ {

@@ -52,7 +52,7 @@ func TestServerKilled(t *testing.T) {
 					}
 					mu.Unlock()
 					if err != nil {
-						if code := fault.Of(err).Code; code != fault.OutcomeUnknown && code != fault.Internal {
+						if code := fault.Of(err).Code; code != fault.OutcomeUnknown && code != fault.Busy {
 							t.Errorf("the killed server made %v", err)
 						}
 						failures.Add(1)
@@ -125,8 +125,18 @@ func TestServerKilledBeforeCommit(t *testing.T) {
 		t.Errorf("killed before COMMIT: %v", err)
 	}
 	s.l.beforeCommit = nil
-	if _, err := s.l.Apply(context.Background(), []ledger.Command{c}); err == nil || errors.Is(err, ledger.ErrOutcomeUnknown) {
-		t.Errorf("with the server down: %v", err)
+	// While it is down nobody's command is at fault: all of a batch are told to come back.
+	batcher := ledger.NewBatcher(s.l, ledger.BatcherOptions{Logger: slog.New(slog.DiscardHandler)})
+	for _, r := range batcher.DoAll(context.Background(), []ledger.Command{c, s.hold(8, 4), s.hold(9, 5)}) {
+		if r.Fault == nil || r.Fault.Code != fault.Busy || r.Fault.RetryAfter <= 0 || r.Fault.Detail != "the database is away" {
+			t.Errorf("with the server down: %+v", r.Fault)
+		}
+	}
+	if n := batcher.Stats().Failed; n > 3 {
+		t.Errorf("a server that is down was asked for %d batches", n)
+	}
+	if err := batcher.Close(context.Background()); err != nil {
+		t.Error(err)
 	}
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
@@ -159,6 +169,21 @@ func TestAnswerToCommitLost(t *testing.T) {
 	}
 	s.l.beforeCommit = nil
 	s.ok(s.hold(7, 5))
+}
+
+// A connection that is lost again and again before COMMIT is the database's fault, not a command's.
+func TestConnectionsKeepBeingLost(t *testing.T) {
+	s := newStage(t, "", nil)
+	tries := 0
+	s.l.beforeLock = func() {
+		tries++
+		s.value(`SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE '%batches'`)
+	}
+	if _, err := s.l.Apply(context.Background(), []ledger.Command{s.hold(7, 3)}); fault.CodeOf(err) != fault.Busy || tries != triesMax {
+		t.Errorf("after %d tries: %v", tries, err)
+	}
+	s.l.beforeLock = nil
+	s.ok(s.hold(7, 3))
 }
 
 // A connection that was lost before COMMIT costs nothing: the batch runs again on another.
