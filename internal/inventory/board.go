@@ -20,8 +20,8 @@ type Board struct {
 	rules  Rules
 	no     sureNo
 
-	refreshing sync.Mutex // held by whoever asks the ledger for this board
-	tried      time.Time  // when the ledger was last begun to be asked; guarded by refreshing
+	refreshing chan struct{} // one slot, taken by whoever asks the ledger for this board
+	tried      time.Time     // when the ledger was last begun to be asked; guarded by refreshing
 
 	mu       sync.Mutex
 	config   ledger.Event
@@ -67,6 +67,8 @@ func newBoard(event id.ID, finder *finder, rules Rules) *Board {
 		claimed: venue.NewBits(n),
 		waited:  map[int32]chan struct{}{},
 		no:      sureNo{until: make([]atomic.Int64, n)},
+
+		refreshing: make(chan struct{}, 1),
 	}
 	b.publish()
 	return b

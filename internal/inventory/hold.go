@@ -185,10 +185,14 @@ func (s *Service) anythingLeft(ctx context.Context, b *Board) bool {
 	if sure {
 		return left
 	}
-	if !b.refreshing.TryLock() {
+	select {
+	case b.refreshing <- struct{}{}:
+		defer b.endRefreshing()
+	default:
 		return true // somebody is asking already
 	}
-	defer b.refreshing.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, RefreshMax)
+	defer cancel()
 	s.counters.snapshots.Add(1)
 	picture, err := s.batcher.Ledger().Snapshot(ctx, b.event)
 	if err != nil {

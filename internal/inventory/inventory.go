@@ -33,6 +33,13 @@ const (
 	SweepsMax         = 64              // Sweeps that one expiry sends, one after the other
 	ReloadsMax        = 4               // snapshots taken in a row where the board's event moves on meanwhile
 
+	// RefreshMax is how long the ledger may take to tell a board what has changed, and whoever waits for that: what comes
+	// later than FreshFor is of no use.
+	RefreshMax = 1500 * time.Millisecond
+	// SnapshotMax is how long an event's whole picture may take in the background: a large hall must come through on a
+	// slow day, and nobody waits for it.
+	SnapshotMax = 10 * time.Second
+
 	// clockMargin is how much the estimate of the ledger's clock may be behind: a hold that runs out within it is not a
 	// sure no.
 	clockMargin = ledger.Duration(250)

@@ -96,18 +96,38 @@ func (s *Service) Beat() { s.hub.beat() }
 // Refresh asks the ledger for what others have changed, for every board. Run does it.
 func (s *Service) Refresh(ctx context.Context) {
 	for _, b := range s.all() {
-		if err := s.refresh(ctx, b); err != nil && ctx.Err() == nil {
+		limit := RefreshMax
+		if b.wants() == wantSnapshot {
+			limit = SnapshotMax
+		}
+		if err := s.refresh(ctx, b, limit); err != nil && ctx.Err() == nil {
 			s.options.Logger.Warn("a board cannot be refreshed", "event", int64(b.event), "error", err)
 		}
 	}
 }
 
-// refresh brings one board up to date.
-func (s *Service) refresh(ctx context.Context, b *Board) error {
-	b.refreshing.Lock()
-	defer b.refreshing.Unlock()
+// refresh brings one board up to date within a time.
+func (s *Service) refresh(ctx context.Context, b *Board, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if err := b.startRefreshing(ctx); err != nil {
+		return err
+	}
+	defer b.endRefreshing()
 	return s.refreshLocked(ctx, b)
 }
+
+// startRefreshing waits until nobody else asks the ledger for this board.
+func (b *Board) startRefreshing(ctx context.Context) error {
+	select {
+	case b.refreshing <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (b *Board) endRefreshing() { <-b.refreshing }
 
 // refreshLocked is refresh, with b.refreshing held.
 func (s *Service) refreshLocked(ctx context.Context, b *Board) error {
@@ -133,11 +153,15 @@ func (s *Service) refreshLocked(ctx context.Context, b *Board) error {
 }
 
 // refreshStale brings a board up to date where nobody else has done so, or tried to, meanwhile: of the many who find
-// nothing on a stale board one asks the ledger, and the others wait for that alone.
+// nothing on a stale board one asks the ledger, and the others wait for that alone, and never longer than RefreshMax.
 func (s *Service) refreshStale(ctx context.Context, b *Board) error {
 	asked := s.options.Now()
-	b.refreshing.Lock()
-	defer b.refreshing.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, RefreshMax)
+	defer cancel()
+	if err := b.startRefreshing(ctx); err != nil {
+		return err
+	}
+	defer b.endRefreshing()
 	if b.tried.After(asked) || b.Fresh(s.options.Now()) {
 		return nil
 	}
@@ -195,6 +219,8 @@ func (s *Service) release(ctx context.Context, r *releaser) {
 		return
 	}
 	r.asked, r.due = clock, time.Time{}
+	ctx, cancel := context.WithTimeout(ctx, RefreshMax)
+	defer cancel()
 	reader := s.batcher.Ledger()
 	next, err := reader.NextExpiry(ctx)
 	if err != nil || next == 0 {

@@ -82,7 +82,9 @@ func (s *Service) Load(ctx context.Context, event id.ID, plan *venue.Plan, rules
 		b.setRules(rules)
 		return nil
 	}
-	row, err := s.batcher.Ledger().Event(ctx, event)
+	limited, cancel := context.WithTimeout(ctx, SnapshotMax)
+	defer cancel()
+	row, err := s.batcher.Ledger().Event(limited, event)
 	if err != nil {
 		return fmt.Errorf("load event %s: %w", event.Text(id.Event), err)
 	}
@@ -94,7 +96,7 @@ func (s *Service) Load(ctx context.Context, event id.ID, plan *venue.Plan, rules
 	s.mu.Lock()
 	s.boards[event] = b
 	s.mu.Unlock()
-	if err := s.refresh(ctx, b); err != nil {
+	if err := s.refresh(ctx, b, SnapshotMax); err != nil {
 		s.mu.Lock()
 		delete(s.boards, event)
 		s.mu.Unlock()

@@ -35,13 +35,46 @@ type world struct {
 	last id.ID
 }
 
-// Watched is a ledger that can be told to lose its answers and that counts.
+// Watched is a ledger that can be told to lose its answers or to hang when it is read, and that counts.
 type watched struct {
 	ledger.Ledger
 	mu        sync.Mutex
 	applied   int
 	snapshots int
-	lose      int // so many commits to come are made and not known of
+	lose      int  // so many commits to come are made and not known of
+	hang      bool // reads wait until nobody waits for them
+}
+
+// dead waits where reads hang.
+func (w *watched) dead(ctx context.Context) error {
+	w.mu.Lock()
+	hang := w.hang
+	w.mu.Unlock()
+	if !hang {
+		return nil
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (w *watched) setHang(hang bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.hang = hang
+}
+
+func (w *watched) ChangesSince(ctx context.Context, event id.ID, version int64, most int) ([]ledger.Change, bool, error) {
+	if err := w.dead(ctx); err != nil {
+		return nil, false, err
+	}
+	return w.Ledger.ChangesSince(ctx, event, version, most)
+}
+
+func (w *watched) NextExpiry(ctx context.Context) (ledger.Time, error) {
+	if err := w.dead(ctx); err != nil {
+		return 0, err
+	}
+	return w.Ledger.NextExpiry(ctx)
 }
 
 func (w *watched) Apply(ctx context.Context, commands []ledger.Command) (ledger.Batch, error) {
@@ -60,6 +93,9 @@ func (w *watched) Snapshot(ctx context.Context, event id.ID) (ledger.Snapshot, e
 	w.mu.Lock()
 	w.snapshots++
 	w.mu.Unlock()
+	if err := w.dead(ctx); err != nil {
+		return ledger.Snapshot{}, err
+	}
 	return w.Ledger.Snapshot(ctx, event)
 }
 
