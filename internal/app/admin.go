@@ -85,6 +85,9 @@ func (a *App) admin(do func(*http.Request) (any, error)) http.HandlerFunc {
 				f = fault.New(fault.Invalid, "")
 				detail = refused.Error()
 			}
+			if detail == "" && f.Code == fault.EventUnknown {
+				detail = "there is no such event in this data folder; see onsale event list"
+			}
 			if detail == "" {
 				detail = err.Error() // commands are the operator's own: they may see the cause
 			}
@@ -112,12 +115,9 @@ func (a *App) ImportEvents(ctx context.Context, in ImportRequest) ([]AdminEvent,
 	}
 	hash, known := file.PlanHash()
 	if !known {
-		plan, problems, err := venue.Import(in.Plan, venue.ImportOptions{})
+		plan, _, err := venue.Import(in.Plan, venue.ImportOptions{}) // mere notes are for onsale plan check
 		if err != nil {
-			return nil, fault.New(fault.Invalid, "the plan %s: %v", file.Plan, err)
-		}
-		if len(problems) > 0 {
-			return nil, fault.New(fault.Invalid, "the plan %s: %s (and %d more; see onsale plan check)", file.Plan, problems[0].String(), len(problems)-1)
+			return nil, fault.New(fault.Invalid, "the plan %s: %v; onsale plan check shows all", file.Plan, err)
 		}
 		if hash, err = a.Catalog.PutPlan(ctx, organizer.ID, plan); err != nil {
 			return nil, err
@@ -236,8 +236,10 @@ func (a *App) restart(ctx context.Context, event id.ID) error {
 }
 
 // socketPath is short enough for the kernel (108 bytes) even where the data folder is deep.
-func socketPath(data string) string {
-	path := filepath.Join(data, socketName)
+func socketPath(data string) string { return shortPath(filepath.Join(data, socketName)) }
+
+// shortPath is the path as seen from the working folder, where that is shorter.
+func shortPath(path string) string {
 	if cwd, err := os.Getwd(); err == nil {
 		if rel, err := filepath.Rel(cwd, path); err == nil && len(rel) < len(path) {
 			return rel

@@ -47,7 +47,7 @@ func (a *App) Serve(ctx context.Context) error {
 	var internal, admin net.Listener
 	if s.InternalListen != "" {
 		if internal, err = net.Listen("tcp", s.InternalListen); err != nil {
-			return fmt.Errorf("listening on %s for /readyz and /metrics: %w", s.InternalListen, err)
+			return fmt.Errorf("listening on %s for /readyz and /metrics: %w (is another server there? use --metrics-listen)", s.InternalListen, err)
 		}
 		defer internal.Close()
 	}
@@ -191,7 +191,7 @@ func (a *App) handler() (http.Handler, error) {
 		JWKS: func() ([]byte, error) {
 			return keys.JWKS(slices.Concat(a.Keys.Checking(keys.Ticket), a.Keys.Checking(keys.TicketTest)))
 		},
-		Webhooks: webhooks, Observe: a.metrics.request, Demo: a.Settings.Demo, Version: a.Settings.Version, Logger: a.Log,
+		Webhooks: webhooks, Observe: a.metrics.request, Demo: a.Settings.Demo, Data: shortPath(a.Settings.Data), Version: a.Settings.Version, Logger: a.Log,
 	})
 }
 
@@ -286,7 +286,7 @@ func (a *App) checkPrices(ctx context.Context) error {
 	for _, e := range rows {
 		priced := slices.ContainsFunc(e.Tiers, func(t ledger.Tier) bool { return t.Face+t.Fee > 0 })
 		if priced && (e.State == ledger.OnSale || e.State == ledger.Paused) && e.SaleCloses > ledger.TimeOf(time.Now()) {
-			return fmt.Errorf("event %s has prices and there is no payment provider: set payment.provider, or close the event first", e.ID.Text(id.Event))
+			return fmt.Errorf("event %s has prices and there is no payment provider: use --demo for the sandbox (this version has no other), or close the event first", e.ID.Text(id.Event))
 		}
 	}
 	return nil

@@ -30,6 +30,7 @@ func (a *api) jwks(w http.ResponseWriter, _ *request) error {
 type homeData struct {
 	Version string
 	Demo    bool
+	Data    string
 	Events  []Event
 	Host    string
 	First   *Event
@@ -43,7 +44,7 @@ func (a *api) home(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	d := homeData{Version: a.Version, Demo: a.Demo, Host: r.Host}
+	d := homeData{Version: a.Version, Demo: a.Demo, Data: a.Data, Host: r.Host}
 	for i := range page.Events {
 		e := a.event(&page.Events[i])
 		d.Events = append(d.Events, e)
@@ -70,14 +71,13 @@ var homePage = template.Must(template.New("home").Parse(`<!doctype html><html la
 <td>{{.Starts.Format "Mon 2 Jan 2006, 15:04 MST"}}<br><span class="quiet">{{.Venue.Name}}, {{.Venue.City}}</span></td><td>{{.State}}</td>
 <td>{{with .Left}}{{.Seats}} seats{{if .Places}}, {{.Places}} places{{end}}{{else}}–{{end}}</td></tr>
 {{end}}</tbody></table></div>{{else}}<p>No events yet. <code>onsale event import FILE</code> brings some.</p>{{end}}
-{{with .First}}<h2>Buy two seats by hand</h2><pre>{{if $.Demo}}TOKEN=$(bin/onsale token --data data/demo)
+{{with .First}}<h2>Buy two seats by hand</h2><pre>{{if $.Demo}}TOKEN=$(bin/onsale token --data {{$.Data}})
 {{else}}TOKEN=…   # a JWT of the configured issuer
 {{end}}
-curl -s http://{{$.Host}}/v1/holds \
+HOLD=$(curl -s http://{{$.Host}}/v1/holds \
   -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \
-  -d '{"event_id":"{{.ID}}","best_available":{"quantity":2}}'
-
-HOLD=hold_…   # from the answer
+  -d '{"event_id":"{{.ID}}","best_available":{"quantity":2}}' \
+  | tee /dev/stderr | grep -o 'hold_[0-9A-Z]\{8,\}')
 
 curl -s http://{{$.Host}}/v1/bookings \
   -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \

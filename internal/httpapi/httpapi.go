@@ -69,6 +69,7 @@ type Options struct {
 	Observe func(route string, status int, took time.Duration)
 	// Demo says that money is not real; the plain page says so and how to get a token.
 	Demo    bool
+	Data    string // the data folder, for the line about the token
 	Version string
 	Now     func() time.Time // Defaults to time.Now
 	Logger  *slog.Logger     // Defaults to slog.Default()

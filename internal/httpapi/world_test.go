@@ -190,7 +190,7 @@ func newWorld(t testing.TB) *world {
 			default:
 			}
 		},
-		Demo: true, Version: "v1", Now: w.now, Logger: logger,
+		Demo: true, Data: "data/demo", Version: "v1", Now: w.now, Logger: logger,
 	})
 	w.must(err)
 	w.serve()
