@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -31,7 +32,7 @@ func (c *AuditCmd) Run(ctx context.Context, k *kong.Context) (err error) {
 	var o audit.Options
 	if c.Event != "" {
 		if o.Event, err = id.Parse(id.Event, c.Event); err != nil {
-			return err
+			return fmt.Errorf("--event: %w; see onsale event list", err)
 		}
 	}
 	configured, err := c.load(nil)
@@ -55,6 +56,9 @@ func (c *AuditCmd) Run(ctx context.Context, k *kong.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if c.Event != "" && len(report.Events) == 0 {
+		return fmt.Errorf("there is no event %s in %s; see onsale event list", c.Event, configured.Data)
+	}
 	if c.JSON {
 		e := json.NewEncoder(k.Stdout)
 		e.SetIndent("", "  ")
@@ -73,5 +77,9 @@ func auditSource(c config.Config) (*audit.Source, error) {
 	if app.LedgerKind(c.Ledger.Kind) == app.Postgres {
 		return audit.OpenPostgres(c.Ledger.URL)
 	}
-	return audit.OpenSQLite(filepath.Join(c.Data, app.ShardFile))
+	source, err := audit.OpenSQLite(filepath.Join(c.Data, app.ShardFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("nothing was ever sold in %s (is --data right?): %w", c.Data, err)
+	}
+	return source, err
 }

@@ -56,7 +56,7 @@ func (c *eventImport) Run(ctx context.Context, k *kong.Context) error {
 			path = filepath.Join(filepath.Dir(c.File), path)
 		}
 		if in.Plan, err = os.ReadFile(path); err != nil {
-			return fmt.Errorf("the plan that the file names: %w", err)
+			return fmt.Errorf("venue.plan: %w (a path is seen from %s)", err, filepath.Dir(c.File))
 		}
 	}
 	var done []app.AdminEvent
@@ -73,7 +73,11 @@ func (c *eventList) Run(ctx context.Context, k *kong.Context) error {
 		return err
 	}
 	if len(events) == 0 {
-		_, err := fmt.Fprintln(k.Stdout, "No events. onsale event import FILE brings some.")
+		configured, err := c.load(nil)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(k.Stdout, "No events in %s (--data names another folder).\nonsale event import FILE brings some.\n", configured.Data)
 		return err
 	}
 	return printEvents(k.Stdout, events)

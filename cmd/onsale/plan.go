@@ -137,8 +137,11 @@ func writePlan(out io.Writer, plan *venue.Plan, name string) error {
 // writeWhole replaces the file by the data, or leaves it as it was.
 func writeWhole(out io.Writer, name string, data []byte) (err error) {
 	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("write %s: there is no folder %s; make it first", name, filepath.Dir(name))
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("write %s: %w", name, err)
 	}
 	defer func() {
 		if err != nil {
@@ -192,13 +195,13 @@ func printPlan(out io.Writer, plan *venue.Plan) {
 	for i, category := range plan.Categories {
 		what := ""
 		if i == 0 {
-			what = "categories"
+			what = "categories" // by the keys that event files name
 		}
 		amount := thousands(layout.Categories[i].Count()) + " seats"
 		if placesOf[i] > 0 {
 			amount += ", " + thousands(placesOf[i]) + " places"
 		}
-		line(what, "%-32s %s", clip(category.Name, 32), amount)
+		line(what, "%-18s %-22s %s", clip(category.Key, 18), clip(category.Name, 22), amount)
 	}
 	line("hash", "%s", plan.Hash())
 }

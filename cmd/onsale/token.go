@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -18,9 +19,12 @@ type TokenCmd struct {
 
 // Run prints the token alone.
 func (c *TokenCmd) Run(k *kong.Context) error {
+	if _, err := os.Stat(c.Data); err != nil {
+		return fmt.Errorf("%w: make run, or onsale serve --demo, makes the demo's folder; name it with --data", err)
+	}
 	issuer, err := identity.LoadThrowaway(c.Data)
 	if err != nil {
-		return fmt.Errorf("%w (is --data the folder of a demo that has run?)", err)
+		return err
 	}
 	token, err := issuer.Mint(c.Customer, time.Now(), c.TTL)
 	if err != nil {

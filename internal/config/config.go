@@ -112,7 +112,7 @@ type Sources struct {
 // A Problem is one thing that is wrong with a setting.
 type Problem struct {
 	Key    string // "ledger.url"
-	Source string // "onsale.yaml:12", "ONSALE_LEDGER_URL", "--ledger.url"; "" for a default
+	Source string // "onsale.yaml:12", "ONSALE_LEDGER_URL", "--postgres"; "" for a default
 	Text   string // what is wrong and how to mend it
 }
 
@@ -134,6 +134,19 @@ func (e *Error) Error() string {
 	return "the configuration is refused:\n  " + strings.Join(lines, "\n  ")
 }
 
+// flagOf is how the command line gives a setting.
+func flagOf(key string) string {
+	switch key {
+	case "listen", "metrics_listen", "data", "demo", "demo_public":
+		return "--" + strings.ReplaceAll(key, "_", "-")
+	case "ledger.kind":
+		return "--ledger"
+	case "ledger.url":
+		return "--postgres"
+	}
+	return "--set " + key
+}
+
 // Load reads, checks and freezes. What is wrong is an *Error with all of it.
 func Load(from Sources) (Config, error) {
 	l := &loader{sources: map[string]string{}}
@@ -146,7 +159,7 @@ func Load(from Sources) (Config, error) {
 	l.file(from.File)
 	l.env(from.Env)
 	for _, key := range sortedKeys(from.Flags) {
-		l.set(key, from.Flags[key], "--"+key)
+		l.set(key, from.Flags[key], flagOf(key))
 	}
 	if len(l.problems) == 0 {
 		l.decide()

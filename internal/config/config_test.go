@@ -226,8 +226,8 @@ master_key: "s3cret\u0001"
 		`master_key (` + path + `:14): its value must not have control characters`,
 		`demo (ONSALE_DEMO): "yes" must be true or false`,
 		`ONSALE_LISTENN: no setting has this variable`,
-		`level (--level): there is no such setting; did you mean log.level?`,
-		`issuers (--issuers): "x" cannot be given here: write it into a file`,
+		`level (--set level): there is no such setting; did you mean log.level?`,
+		`issuers (--set issuers): "x" cannot be given here: write it into a file`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("missing %q in\n%v", want, err)
