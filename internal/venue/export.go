@@ -209,7 +209,7 @@ func exportNotes(r *report, p *Plan) {
 		places += area.Capacity
 	}
 	if len(p.Areas) > 0 {
-		r.notef("", nil, "pretix areas are drawings: the capacity of %d areas (%d places) is not in the file", len(p.Areas), places)
+		r.notef("", nil, "pretix areas are drawings: they say nothing of capacity (here %d places in all)", places)
 	}
 	floors, focals := false, false
 	for _, s := range p.Sections {

@@ -108,7 +108,7 @@ func TestExportMovesIntoSight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(notes) != 2 || !strings.Contains(notes[0].Message, "moved by 1") || !strings.Contains(notes[1].Message, "1 areas (5 places)") {
+	if len(notes) != 2 || !strings.Contains(notes[0].Message, "moved by 1") || !strings.Contains(notes[1].Message, "5 places in all") {
 		t.Errorf("notes are %v", notes)
 	}
 	back, _, err := Import(data, ImportOptions{})
