@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"onsale/internal/catalog"
+	"onsale/internal/venue"
 )
 
 // F1: a data folder belongs to one process.
@@ -157,5 +158,32 @@ func TestSocketLeftBehind(t *testing.T) {
 	p.stop()
 	if _, err := os.Stat(socketPath(dir)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a stopped server leaves its socket behind: %v", err)
+	}
+}
+
+// What is worth knowing of a plan is no reason to refuse its events: here a category without seats.
+func TestPlanWithNotesIsImported(t *testing.T) {
+	file := fileOf(t, "one", "")
+	plan, _, err := venue.Import(file.Plan, venue.ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range plan.Categories {
+		plan.Categories[i].Name = plan.Categories[i].Key // pretix has names alone, which the file's tiers must name
+	}
+	plan.Categories = append(plan.Categories, venue.Category{Key: "EMPTY", Name: "EMPTY", Color: plan.Categories[0].Color})
+	if file.Plan, _, err = venue.ExportPretix(plan); err != nil {
+		t.Fatal(err)
+	}
+	if _, notes, err := venue.Import(file.Plan, venue.ImportOptions{}); err != nil || len(notes) == 0 {
+		t.Fatalf("the plan has no note: %v, %v", notes, err)
+	}
+	c := dial(t, folder(t))
+	var made []AdminEvent
+	if err := c.Call(t.Context(), "POST", "/events", file, &made); err != nil || len(made) != 1 {
+		t.Errorf("%v, %v", made, err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
 	}
 }
