@@ -29,7 +29,7 @@ type Board struct {
 	loaded   bool  // it holds a picture at all
 	seen     int64 // the greatest version heard of; above version there is a gap
 	reread   bool  // the event's own row has changed
-	distrust bool  // a commit's outcome is unknown: only a snapshot will do
+	distrust bool  // a commit's outcome is unknown, or changes are lost: only a snapshot will do
 
 	ledgerNow ledger.Time // the ledger's clock when last heard of it
 	clockNow  time.Time   // our clock then
@@ -75,17 +75,24 @@ func newBoard(event id.ID, finder *finder, rules Rules) *Board {
 }
 
 // load replaces the picture by a snapshot that was asked for and had at these instants, unless it is older than what the
-// board has. The board may still not be complete then, where the event has moved on meanwhile.
+// board has. A board that does not trust itself takes any: the ledger may have lost what it had told (a fail-over). The
+// board may still not be complete then, where the event has moved on meanwhile.
 func (b *Board) load(s *ledger.Snapshot, asked, had time.Time) error {
 	if len(s.Seats) != b.layout.SeatCount {
 		return fmt.Errorf("event %s has %d seats in the ledger, %d in the plan", b.event.Text(id.Event), len(s.Seats), b.layout.SeatCount)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.loaded && s.Version < b.version {
+	back := b.loaded && s.Version < b.version
+	if back && !b.distrust {
 		return nil
 	}
-	b.recent.jump(b, s)
+	if back {
+		b.recent.fall(b, s)
+		b.heard, b.goneAt, b.leftAt, b.picture = asked, 0, 0, nil
+	} else {
+		b.recent.jump(b, s)
+	}
 	for i := range s.Seats {
 		seat := &s.Seats[i]
 		until := seat.Expires
@@ -107,6 +114,10 @@ func (b *Board) load(s *ledger.Snapshot, asked, had time.Time) error {
 	b.publish()
 	return nil
 }
+
+// mistrust says that only a snapshot will do. What was heard of before does not count any more, since the ledger may have
+// lost it: a snapshot that is taken from now on knows better. What is heard from now on counts.
+func (b *Board) mistrust() { b.distrust, b.seen = true, 0 }
 
 func (b *Board) complete() bool { return b.loaded && !b.distrust && b.seen == b.version }
 
@@ -137,7 +148,7 @@ func (b *Board) apply(c *ledger.Change, now ledger.Time, heard time.Time, own bo
 		return // known already, or a gap: complete says so; one that does not trust itself waits for a snapshot
 	}
 	if !b.fits(c) {
-		b.distrust = true // it is of another plan: loading will say so
+		b.mistrust() // it is of another plan: loading will say so
 		return
 	}
 	for _, s := range c.Seats {

@@ -189,6 +189,10 @@ func (b *Board) Delta(since int64) (d Delta, ok bool) {
 	if !b.loaded || since < b.recent.from {
 		return d, false
 	}
+	if since > b.version && since <= b.recent.back {
+		d.Version = b.version
+		return d, false
+	}
 	var seats, areas []int32
 	for i := len(b.recent.list) - 1; i >= 0 && b.recent.list[i].version > since; i-- {
 		r := &b.recent.list[i]
@@ -222,6 +226,7 @@ func (b *Board) Version() int64 {
 // Recent are the last changes, as far back as there is room: what changed in which version.
 type recent struct {
 	from  int64 // differences since this version are known
+	back  int64 // the ledger has lost versions up to this one: who has one that is above the board's has what is not so
 	list  []recentChange
 	count int // of seats in list
 }
@@ -255,6 +260,11 @@ func (r *recent) push(n recentChange) {
 		drop++
 	}
 	r.list = r.list[drop:]
+}
+
+// fall begins anew at a snapshot that is older than what the board has, of a ledger that has lost the rest.
+func (r *recent) fall(b *Board, s *ledger.Snapshot) {
+	*r = recent{from: s.Version, back: max(r.back, b.version)}
 }
 
 // jump bridges a gap by comparing a snapshot with what the board has.

@@ -33,11 +33,11 @@ func (b *Board) wants() want {
 	return wantNothing
 }
 
-// doubt says that the outcome of a commit is unknown: only a snapshot tells.
+// doubt says that the outcome of a commit is unknown, or that changes are lost: only a snapshot tells.
 func (b *Board) doubt() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.distrust = true
+	b.mistrust()
 	b.publish()
 }
 

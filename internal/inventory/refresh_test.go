@@ -9,6 +9,7 @@ import (
 
 	"onsale/internal/fault"
 	"onsale/internal/id"
+	"onsale/internal/ledger"
 )
 
 // I13: while the ledger hangs when it is read, nobody waits for it without bound, and once it answers all is well.
@@ -62,4 +63,63 @@ func TestReadsThatHangAreGivenUp(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A fail-over has lost commits that boards and clients have heard of: the board takes what is so at once, says no for
+// nothing that was lost, and sends its clients to the new picture.
+func TestALedgerThatFellBack(t *testing.T) {
+	plan := rowsPlan(nil, []string{"......"})
+	w := newWorld(t, plan)
+	n := w.node(Options{}, Rules{})
+	b := n.Board(hotEvent)
+	for seat := range int32(4) {
+		if _, err := n.seats(1, seat); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stream, err := n.Subscribe(hotEvent, -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	take(stream)
+	lost := b.Version()
+	other := newWorld(t, plan) // the standby, which has only one of them
+	other.apply(ledger.HoldSeats{ID: other.next(), Event: hotEvent, Customer: 1, Seats: []int32{0}})
+	w.ledger.failOver(other.ledger.Ledger)
+	wantLedger := func() {
+		t.Helper()
+		s, err := w.ledger.Snapshot(t.Context(), hotEvent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantPicture(t, b, &s)
+	}
+
+	n.Refresh(t.Context())
+	wantLedger()
+	if b.Version() >= lost || !b.Fresh(w.now()) {
+		t.Errorf("the board is at %d of %d, or does not trust itself", b.Version(), lost)
+	}
+	if d, ok, err := n.Delta(hotEvent, lost); ok || err != nil || d.Version != b.Version() {
+		t.Errorf("a client with what was lost is told %+v, %v", d, err)
+	}
+	n.Flush()
+	if got := take(stream); got != string(resetFrame(b.Version())) {
+		t.Errorf("the stream says %q", got)
+	}
+	h, err := n.seats(2, 1)
+	wantHeld(t, h, err, Together, 1)
+	wantLedger()
+	n.Flush()
+	if got := take(stream); got != string(seatsFrame(&Delta{Since: 2, Version: 3, Held: []int32{1}})) {
+		t.Errorf("the stream goes on with %q", got)
+	}
+
+	// An outcome that is unknown may be of a commit that is lost, too.
+	b.doubt()
+	other = newWorld(t, plan)
+	w.ledger.failOver(other.ledger.Ledger)
+	n.Refresh(t.Context())
+	wantLedger()
 }

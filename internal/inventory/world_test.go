@@ -57,6 +57,13 @@ func (w *watched) dead(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// failOver puts another ledger in this one's place.
+func (w *watched) failOver(to ledger.Ledger) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.Ledger = to
+}
+
 func (w *watched) setHang(hang bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

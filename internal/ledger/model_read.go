@@ -110,7 +110,7 @@ func (m *Model) ChangesSince(_ context.Context, event id.ID, version int64, maxC
 			later = append(later, c)
 		}
 	}
-	return later, false, nil
+	return later, version > e.version, nil
 }
 
 // Hold is a hold as it is now.

@@ -34,8 +34,8 @@ type Reader interface {
 	Events(ctx context.Context) ([]Event, error)
 	// Snapshot is the picture of one event at one instant, with its version.
 	Snapshot(ctx context.Context, event id.ID) (Snapshot, error)
-	// ChangesSince are the changes after a version, ascending, at most max. gap says that some are not kept any more:
-	// take a Snapshot.
+	// ChangesSince are the changes after a version, ascending, at most max. gap says that some are not kept any more, or
+	// that the ledger has lost that version (a fail-over, a restored backup): take a Snapshot.
 	ChangesSince(ctx context.Context, event id.ID, version int64, max int) (changes []Change, gap bool, err error)
 	// Hold and Order are as they are now; a HoldLive hold past its time is given as stored.
 	Hold(ctx context.Context, hold id.ID) (Hold, error)

@@ -52,6 +52,15 @@ var readingScenarios = []scenario{
 		}
 		w.same("the last version", want[3].Version, w.snapshot(mainEvent).Version)
 	}},
+	{"B2: a version that the ledger does not have any more is a gap", func(w *world) {
+		version := w.snapshot(mainEvent).Version
+		for after, want := range map[int64]bool{version: false, version + 1: true, version + 1000: true} {
+			changes, gap, err := w.ledger.ChangesSince(context.Background(), mainEvent, after, 10)
+			if err != nil || gap != want || len(changes) > 0 {
+				w.Errorf("at %d, after %d: gap %v, %d changes, %v", version, after, gap, len(changes), err)
+			}
+		}
+	}},
 	{"B2: changes read while others are committed have no gap", func(w *world) {
 		ctx := context.Background()
 		version := w.snapshot(mainEvent).Version

@@ -122,7 +122,7 @@ func (r *reader) ChangesSince(ctx context.Context, event id.ID, version int64, m
 	if len(changes) > 0 {
 		return changes, changes[0].Version != version+1, nil
 	}
-	return nil, current > version, nil
+	return nil, current != version, nil
 }
 
 const holdColumns = `event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at, extended_count, window_used, order_id, session_id, exchange_of, offer_id`
