@@ -153,8 +153,12 @@ func (a *App) adminEvent(ctx context.Context, e *catalog.Event) (AdminEvent, err
 		State: string(e.StateAt(time.Now(), row.State, err == nil)),
 	}
 	plan, err := a.Catalog.Plan(ctx, e.PlanHash)
-	if err != nil {
+	if ctx.Err() != nil {
 		return shown, err
+	}
+	if err != nil { // an event whose plan is damaged can still be listed and cancelled
+		a.Log.ErrorContext(ctx, "the plan of an event cannot be read", "event", shown.ID, "error", err)
+		return shown, nil
 	}
 	shown.Seats = len(plan.Seats)
 	return shown, nil

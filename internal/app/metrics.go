@@ -36,7 +36,7 @@ func newMetrics() *metrics {
 		alerts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "onsale_alerts_total",
 			Help: "Things that somebody should look at."}, []string{"kind"}),
 	}
-	for _, kind := range []string{"money", "invariant"} {
+	for _, kind := range []string{"money", "invariant", "event"} {
 		m.alerts.WithLabelValues(kind) // shown as 0, so that a rule on it can be told from one with a misspelt name
 	}
 	m.registry.MustRegister(m.requests, m.batches, m.sizes, m.alerts, collectors.NewGoCollector(),

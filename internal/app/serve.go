@@ -265,13 +265,29 @@ func (a *App) prepare(ctx context.Context) error {
 			return fmt.Errorf("the demo's events: %w", err)
 		}
 	}
-	if _, err := a.Catalog.Restore(ctx); err != nil {
+	// One event that is not in order keeps no other from selling; only stores that are away keep the server down.
+	_, refused, err := a.Catalog.Restore(ctx)
+	if err != nil {
 		return err
+	}
+	for _, e := range refused {
+		a.alertEvent(ctx, "the ledger was not told of an event", e.Event, e.Err)
 	}
 	if err := a.checkPrices(ctx); err != nil {
 		return err
 	}
-	return a.loadEvents(ctx)
+	if err := a.loadAll(ctx, func(e *catalog.Event, err error) {
+		a.alertEvent(ctx, "an event does not sell: it cannot be loaded", e.ID, err)
+	}); err != nil {
+		return err
+	}
+	_, err = a.Store.NextExpiry(ctx) // where the ledger is away, no event was to blame
+	return err
+}
+
+func (a *App) alertEvent(ctx context.Context, what string, event id.ID, err error) {
+	a.metrics.alerts.WithLabelValues("event").Inc()
+	a.Log.ErrorContext(ctx, "alert: "+what, "event", event.Text(id.Event), "error", err)
 }
 
 // checkPrices refuses to sell for money without anybody to take it (E1).
@@ -292,18 +308,25 @@ func (a *App) checkPrices(ctx context.Context) error {
 	return nil
 }
 
-// loadEvents makes the boards of events on sale or opening soon, and lets go of those that are over.
+// loadEvents is loadAll, with what failed as one error.
 func (a *App) loadEvents(ctx context.Context) error {
+	var failed error
+	err := a.loadAll(ctx, func(_ *catalog.Event, err error) { failed = errors.Join(failed, err) })
+	return errors.Join(failed, err)
+}
+
+// loadAll makes the boards of events on sale or opening soon, and lets go of those that are over. failed is told of each
+// that cannot be loaded; an error says that the events are not to be had.
+func (a *App) loadAll(ctx context.Context, failed func(*catalog.Event, error)) error {
 	a.loading.Lock()
 	defer a.loading.Unlock()
 	now := time.Now()
 	wanted := map[id.ID]bool{}
-	var failed error
 	q := catalog.Query{From: now.Add(-24 * time.Hour), Max: catalog.QueryMax}
 	for {
 		page, err := a.Catalog.Events(ctx, q)
 		if err != nil {
-			return errors.Join(failed, err)
+			return err
 		}
 		for i := range page.Events {
 			e := &page.Events[i]
@@ -312,7 +335,7 @@ func (a *App) loadEvents(ctx context.Context) error {
 			}
 			wanted[e.ID] = true
 			if err := a.load(ctx, e); err != nil {
-				failed = errors.Join(failed, err)
+				failed(e, err)
 			}
 		}
 		if page.Next == (catalog.Cursor{}) {
@@ -326,7 +349,7 @@ func (a *App) loadEvents(ctx context.Context) error {
 			delete(a.loaded, event)
 		}
 	}
-	return failed
+	return nil
 }
 
 func (a *App) load(ctx context.Context, e *catalog.Event) error {

@@ -1,9 +1,11 @@
 package app
 
 import (
+	"database/sql"
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -49,6 +51,22 @@ func get(t testing.TB, url string) int {
 	return ask(t, nil, "", "GET", url, "", nil)
 }
 
+// figures are the program's metrics.
+func (p *program) figures() string {
+	p.t.Helper()
+	response, err := http.Get(p.internal + "/metrics")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer http.DefaultClient.CloseIdleConnections()
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return string(text)
+}
+
 func TestMetricsCarryNoIDs(t *testing.T) {
 	p := start(t, settings(folder(t)))
 	event := p.event()
@@ -56,23 +74,14 @@ func TestMetricsCarryNoIDs(t *testing.T) {
 	p.ask("ann", "POST", "/v1/holds", best(event, 1), &h)
 	p.ask("ann", "GET", "/v1/holds/"+h.Hold, "", nil)
 	p.ask("", "GET", "/v1/somebody@example.com", "", nil)
-	response, err := http.Get(p.internal + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer http.DefaultClient.CloseIdleConnections()
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := p.figures()
 	for _, want := range []string{`onsale_http_request_seconds_count{route="hold_make",status="201"} 1`, `{route="not_found",status="404"} 1`, "onsale_ready 1", "onsale_holds_total 1"} {
-		if !strings.Contains(string(text), want) {
+		if !strings.Contains(text, want) {
 			t.Errorf("no %s", want)
 		}
 	}
 	for _, secret := range []string{h.Hold, event, "example.com", "ann"} {
-		if strings.Contains(string(text), secret) && secret != "ann" {
+		if strings.Contains(text, secret) && secret != "ann" {
 			t.Errorf("E10: %s is in the metrics", secret)
 		}
 	}
@@ -242,6 +251,55 @@ func TestImportedEventSellsAtOnce(t *testing.T) {
 	var refused AdminEvent
 	if err := c.Call(t.Context(), "POST", "/events/"+event+"/resume", nil, &refused); err == nil {
 		t.Errorf("an ended event is resumed: %+v", refused)
+	}
+}
+
+// One event whose plan cannot be read any more, or that the ledger will not have, keeps no other from selling.
+func TestOneBadEventKeepsNobodyDown(t *testing.T) {
+	for name, damage := range map[string]struct{ file, statement string }{
+		"a plan that is damaged":                     {controlFile, `UPDATE plans SET body = x'00' WHERE rowid = (SELECT max(rowid) FROM plans)`},
+		"one that the ledger has a later version of": {ShardFile, `UPDATE events SET version = 99 WHERE event_id = (SELECT max(event_id) FROM events)`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := folder(t)
+			p := start(t, settings(dir))
+			event := p.event()
+			c := dial(t, dir)
+			var made []AdminEvent
+			if err := c.Call(t.Context(), "POST", "/events", fileOf(t, "bad", ""), &made); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+			p.stop()
+			db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, damage.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			done, err := db.Exec(damage.statement)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n, err := done.RowsAffected(); n != 1 || err != nil {
+				t.Fatalf("%d rows damaged, %v", n, err)
+			}
+			if err := db.Close(); err != nil {
+				t.Fatal(err)
+			}
+
+			p = start(t, settings(dir))
+			if status := get(t, p.internal+"/readyz"); status != 200 {
+				t.Errorf("/readyz is %d", status)
+			}
+			var h answer
+			if status := p.ask("ann", "POST", "/v1/holds", best(event, 2), &h); status != 201 {
+				t.Errorf("the other event sells with %d, %+v", status, h)
+			}
+			if text := p.figures(); !strings.Contains(text, `onsale_alerts_total{kind="event"} 1`) && !strings.Contains(text, `onsale_alerts_total{kind="event"} 2`) {
+				t.Error("nobody is told")
+			}
+		})
 	}
 }
 

@@ -338,11 +338,26 @@ func TestACrashBetweenTheTwoWritesHeals(t *testing.T) {
 	}
 	// A ledger restored from an old backup has lost an event that the catalog believes to be sent.
 	delete(w.books.events, one)
-	if sent, err := node.Restore(t.Context()); sent != 2 || err != nil {
-		t.Errorf("restored %d, %v", sent, err)
+	if sent, refused, err := node.Restore(t.Context()); sent != 2 || len(refused) != 0 || err != nil {
+		t.Errorf("restored %d, %v, %v", sent, refused, err)
 	}
 	if got := w.books.event(one); got.Version != 2 {
 		t.Errorf("the ledger has %+v", got)
+	}
+	// One that the ledger will not have holds up no other; a ledger that is away is another matter.
+	two := page.Events[1].ID
+	delete(w.books.events, two)
+	w.books.events[one] = ledger.Event{ID: one, Version: 9}
+	sent, refused, err := node.Restore(t.Context())
+	if sent != 1 || len(refused) != 1 || refused[0].Event != one || fault.CodeOf(refused[0]) != fault.Conflict || err != nil {
+		t.Errorf("restored %d, %v, %v", sent, refused, err)
+	}
+	if got := w.books.event(two); got.Version != 1 {
+		t.Errorf("the ledger has %+v", got)
+	}
+	w.books.away = &fault.Error{Code: fault.Busy}
+	if sent, refused, err := node.Restore(t.Context()); sent != 0 || len(refused) != 0 || fault.CodeOf(err) != fault.Busy {
+		t.Errorf("with the ledger away: %d, %v, %v", sent, refused, err)
 	}
 }
 

@@ -3,8 +3,10 @@ package catalog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"onsale/internal/fault"
 	"onsale/internal/id"
 )
 
@@ -14,14 +16,29 @@ const healPage = 100
 // Heal sends the ledger every event whose current version it may not have, because of a crash or a ledger that was away
 // between the two writes. Sending what is there already is harmless. It answers how many were sent, and what failed.
 func (s *Service) Heal(ctx context.Context) (sent int, failed error) {
-	return s.healAll(ctx, s.o.Store.Unsent)
+	sent, err := s.healAll(ctx, s.o.Store.Unsent, func(_ *Event, err error) error {
+		failed = errors.Join(failed, err)
+		return nil
+	})
+	return sent, errors.Join(failed, err)
 }
 
+// An EventError says why one event is not in order.
+type EventError struct {
+	Event id.ID
+	Err   error
+}
+
+func (e *EventError) Error() string { return e.Event.Text(id.Event) + ": " + e.Err.Error() }
+
+func (e *EventError) Unwrap() error { return e.Err }
+
 // Restore is Heal for all events that are not over, also those that the store believes to be sent: for the start of the
-// program, since the ledger may have been restored from a backup.
-func (s *Service) Restore(ctx context.Context) (sent int, failed error) {
+// program, since the ledger may have been restored from a backup. refused are events that the ledger will not have or
+// whose plan cannot be read: the others are sent all the same. An error says that the store or the ledger is away.
+func (s *Service) Restore(ctx context.Context) (sent int, refused []*EventError, err error) {
 	q := Query{Drafts: true, From: s.now().Add(-24 * time.Hour), Max: healPage}
-	return s.healAll(ctx, func(ctx context.Context, after id.ID, _ int) ([]Event, error) {
+	sent, err = s.healAll(ctx, func(ctx context.Context, after id.ID, _ int) ([]Event, error) {
 		if after != 0 {
 			last, err := s.o.Store.Event(ctx, after)
 			if err != nil {
@@ -30,20 +47,31 @@ func (s *Service) Restore(ctx context.Context) (sent int, failed error) {
 			q.After = Cursor{Starts: last.Starts, Event: last.ID}
 		}
 		return s.o.Store.Events(ctx, q)
+	}, func(e *Event, err error) error {
+		if code := fault.CodeOf(err); code == fault.Busy || code == fault.OutcomeUnknown {
+			return fmt.Errorf("the ledger is away: %w", err)
+		}
+		refused = append(refused, &EventError{Event: e.ID, Err: err})
+		return nil
 	})
+	return sent, refused, err
 }
 
-func (s *Service) healAll(ctx context.Context, next func(ctx context.Context, after id.ID, max int) ([]Event, error)) (sent int, failed error) {
+// healAll sends page after page. failed is told of each event that was not sent; its error, as that of a page, ends it.
+func (s *Service) healAll(ctx context.Context, next func(ctx context.Context, after id.ID, max int) ([]Event, error),
+	failed func(*Event, error) error) (sent int, err error) {
 	var after id.ID
 	for {
 		events, err := next(ctx, after, healPage)
 		if err != nil {
-			return sent, errors.Join(failed, err)
+			return sent, err
 		}
 		for i := range events {
 			if err := s.send(ctx, &events[i]); err != nil {
-				failed = errors.Join(failed, err)
 				s.o.Log.Error("an event was not sent to the ledger", "event", events[i].ID.Text(id.Event), "error", err)
+				if err := failed(&events[i], err); err != nil {
+					return sent, err
+				}
 			} else {
 				sent++
 			}
@@ -52,7 +80,7 @@ func (s *Service) healAll(ctx context.Context, next func(ctx context.Context, af
 			}
 		}
 		if len(events) < healPage {
-			return sent, failed
+			return sent, nil
 		}
 		after = events[len(events)-1].ID
 	}
