@@ -30,6 +30,7 @@ func (s *sale) playAll(ctx context.Context, buyers []buyer) {
 // admit hands the buyers to the counter, in order. They wait where the next kill is still to come, so that each falls at
 // its moment of the sale; a small house is sold slowly enough for late money to find seats.
 func (s *sale) admit(ctx context.Context, buyers []buyer, queue chan<- *buyer) {
+	defer s.arrived.Store(math.MaxInt64) // whoever waits for somebody to arrive waits no more
 	gentle := s.late() + paceMargin
 	rate := float64(s.Seats) / seatsPerBuyer / gentle.Seconds()
 	for i := range buyers {
@@ -55,7 +56,6 @@ func (s *sale) admit(ctx context.Context, buyers []buyer, queue chan<- *buyer) {
 			return
 		}
 	}
-	s.arrived.Store(math.MaxInt64) // whatever waits for somebody to arrive waits no more
 }
 
 const tellEvery = 15 * time.Second

@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -47,6 +48,8 @@ func (v *visit) pay(ctx context.Context, h *httpapi.Hold, card string, first boo
 			v.pay(ctx, h, tokens[cardGood], false)
 		}
 	case a.code() == fault.HoldExpired: // the server was away for too long
+	case a.code() == fault.Conflict && a.problem.Booking != "":
+		v.ended(ctx, a.problem.Booking, h, first)
 	case a.code() == fault.PaymentInProgress && a.problem.Booking != "":
 		v.follow(ctx, a.problem.Booking, h)
 	default:
@@ -112,31 +115,46 @@ func (v *visit) booked(a *answer, h *httpapi.Hold) *httpapi.Booking {
 	return b
 }
 
+// ended looks at a booking that came to nothing otherwise than by a declined card: the provider took another amount, or an
+// attempt that a kill had cut off was given up. In the second case the buyer, whose hold goes on, books again.
+func (v *visit) ended(ctx context.Context, booking string, h *httpapi.Hold, first bool) {
+	b, err := v.status(ctx, booking, h, v.random)
+	if err == nil && b.State == "EXPIRED" && first {
+		v.pay(ctx, h, tokens[cardGood], false)
+	}
+}
+
+// status asks what has become of a booking, and writes down what is said where that is final.
+func (v *visit) status(ctx context.Context, booking string, h *httpapi.Hold, random *rand.Rand) (httpapi.Booking, error) {
+	q := call{name: "booking status", method: http.MethodGet, path: "/v1/bookings/" + booking, token: v.token}
+	var b httpapi.Booking
+	a, err := v.client.do(ctx, q, random)
+	if err != nil {
+		return b, err
+	}
+	if a.status != http.StatusOK {
+		v.odd(q, &a)
+		return b, nil
+	}
+	if err := a.read(&b); err != nil {
+		v.wrong("buyer %d: %v", v.number, err)
+	} else if b.State != "PENDING" {
+		v.booked(&a, h)
+	}
+	return b, nil
+}
+
 // follow asks again and again what became of a pending booking. It needs no place at the counter: it goes on beside.
 func (v *visit) follow(ctx context.Context, booking string, h *httpapi.Hold) {
 	random := fork(v.random)
-	q := call{name: "booking status", method: http.MethodGet, path: "/v1/bookings/" + booking, token: v.token}
 	v.waiting.Go(func() {
 		for end := time.Now().Add(followMax); time.Now().Before(end); {
 			if !sleep(ctx, pollEvery) {
 				return
 			}
-			a, err := v.client.do(ctx, q, random)
-			if err != nil {
-				continue
-			}
-			if a.status != http.StatusOK {
-				v.odd(q, &a)
-				return
-			}
-			var b httpapi.Booking
-			if err := a.read(&b); err != nil {
-				v.wrong("buyer %d: %v", v.number, err)
-				return
-			}
-			if b.State != "PENDING" {
+			b, err := v.status(ctx, booking, h, random)
+			if err == nil && b.State != "PENDING" {
 				v.figures.did(lateWebhooks)
-				v.booked(&a, h)
 				return
 			}
 		}

@@ -56,7 +56,7 @@ func (s *sale) report() error {
 	s.reportErrors(out)
 	s.reportKills(out)
 	out("")
-	broken := errors.Join(s.reportAudit())
+	broken := s.reportAudit()
 	missing := s.missing()
 	for _, m := range missing {
 		out("never shown: %s", m)
@@ -74,7 +74,7 @@ func (s *sale) report() error {
 		return errors.Join(ErrBroken, broken)
 	}
 	said := s.journal.all()
-	out("journal: ok (%s holds and %s bookings that buyers were told of are in the ledger)", thousands(int64(len(said.holds))), thousands(int64(len(said.paid))))
+	out("journal: ok (%s holds and %s bookings that buyers were told of)", thousands(int64(len(said.holds))), thousands(int64(len(said.paid))))
 	return nil
 }
 
@@ -97,8 +97,8 @@ func (s *sale) reportSale(out printf) {
 	case s.turnedAway > 0:
 		end = fmt.Sprintf("Closed with %s buyers still outside", thousands(int64(s.turnedAway)))
 	}
-	out("%s after %s: %s of %s seats and %s of %s standing places sold.", end, s.took.Round(100*time.Millisecond),
-		thousands(seats.Sold), thousands(seats.Total), thousands(places.Sold), thousands(places.Total))
+	out("%s after %s.", end, s.took.Round(100*time.Millisecond))
+	out("Sold: %s of %s seats, %s of %s standing places.", thousands(seats.Sold), thousands(seats.Total), thousands(places.Sold), thousands(places.Total))
 	out("%.0f tickets/s over all, %s holds in the busiest second.", float64(tickets)/s.took.Seconds(), thousands(s.figures.busiest()))
 }
 
@@ -176,7 +176,7 @@ func (s *sale) reportAudit() error {
 	for _, c := range s.verdict.Checks {
 		examined += c.Examined
 	}
-	s.screen.say("audit: ok (%d checks, %s things examined, %s payments of the provider compared)", len(s.verdict.Checks), thousands(examined), thousands(providerCount(&s.verdict)))
+	s.screen.say("audit: ok (%d checks of %s things; %s payments compared)", len(s.verdict.Checks), thousands(examined), thousands(providerCount(&s.verdict)))
 	return nil
 }
 

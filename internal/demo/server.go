@@ -137,7 +137,7 @@ func (s *server) stop() error {
 	s.process = nil
 	select {
 	case <-p.done:
-		return fmt.Errorf("the server had ended by itself: %w\n%s", errors.Join(p.err), tail(s.log))
+		return fmt.Errorf("the server had ended by itself: %v\n%s", p.err, tail(s.log))
 	default:
 	}
 	if err := p.cmd.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {

@@ -1,0 +1,119 @@
+package demo
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"onsale/internal/id"
+	"onsale/internal/ledger"
+)
+
+// seatOf is a plan whose seats are called by their numbers.
+func seatOf(label string) (int32, bool) {
+	n, err := strconv.Atoi(label)
+	return int32(n), err == nil
+}
+
+// good are a journal and a ledger that agree: hold 1 was sold by booking 11, hold 2 released, hold 3 ran out, hold 4 is
+// live, hold 5 was lost while paying and rescued as hold 6, and booking 13 of hold 4 was declined.
+func good() (said, *stored) {
+	s := said{
+		holds: []heldSaid{
+			{Hold: 1, Buyer: 1, Event: 7, Seats: []string{"8", "9"}, Quantity: 2, Amount: 200, Expires: 5000},
+			{Hold: 2, Buyer: 2, Event: 7, Area: "A", Quantity: 3, Amount: 90, Expires: 5000, Asked: true, Released: true},
+			{Hold: 3, Buyer: 3, Event: 7, Seats: []string{"1"}, Quantity: 1, Amount: 100, Expires: 5000},
+			{Hold: 4, Buyer: 4, Event: 7, Seats: []string{"2"}, Quantity: 1, Amount: 100, Expires: 5000},
+			{Hold: 5, Buyer: 5, Event: 7, Seats: []string{"3"}, Quantity: 1, Amount: 100, Expires: 5000},
+		},
+		paid: []bookingSaid{
+			{Booking: 11, Hold: 1, Buyer: 1, State: "PAID", Amount: 200, Tickets: []id.ID{21, 22}},
+			{Booking: 12, Hold: 5, Buyer: 5, State: "PENDING", Amount: 100},
+			{Booking: 13, Hold: 4, Buyer: 4, State: "FAILED", Amount: 100},
+		},
+	}
+	live := storedStep{"live", 1000}
+	l := &stored{
+		holds: map[id.ID]*storedHold{
+			1: {event: 7, customer: 101, state: ledger.HoldSold, area: -1, seats: []int32{8, 9}, places: 2, amount: 200, expires: 9000, order: 11, history: []storedStep{live, {"sold", 2000}}},
+			2: {event: 7, customer: 102, state: ledger.HoldReleased, area: 0, places: 3, amount: 90, expires: 5000, history: []storedStep{live, {"released", 2000}}},
+			3: {event: 7, customer: 103, state: ledger.HoldExpired, area: -1, seats: []int32{1}, places: 1, amount: 100, expires: 5000, history: []storedStep{live, {"expired", 5000}}},
+			4: {event: 7, customer: 104, state: ledger.HoldLive, area: -1, seats: []int32{2}, places: 1, amount: 100, expires: 5000, history: []storedStep{live}},
+			5: {event: 7, customer: 105, state: ledger.HoldExpired, area: -1, seats: []int32{3}, places: 1, amount: 100, expires: 5000, history: []storedStep{live, {"expired", 6000}}},
+			6: {event: 7, customer: 105, state: ledger.HoldSold, area: -1, seats: []int32{3}, places: 1, amount: 100, expires: 7000, order: 12, history: []storedStep{{"sold", 7000}}},
+		},
+		orders: map[id.ID]*storedOrder{
+			11: {hold: 1, customer: 101, state: ledger.OrderPaid, amount: 200, tickets: map[id.ID]ledger.TicketState{21: ledger.TicketValid, 22: ledger.TicketValid}},
+			12: {hold: 6, customer: 105, state: ledger.OrderPaid, amount: 100, rescued: true, tickets: map[id.ID]ledger.TicketState{23: ledger.TicketValid}},
+			13: {hold: 4, customer: 104, state: ledger.OrderFailed, amount: 100, reason: "card_declined"},
+		},
+	}
+	return s, l
+}
+
+func TestCheckAgrees(t *testing.T) {
+	s, l := good()
+	if found := check(s, l, seatOf); len(found) > 0 {
+		t.Errorf("a journal that agrees: %q", found)
+	}
+	// The money of a booking could not be had: its buyer was told PAID before, and that is no contradiction.
+	o, h := l.orders[11], l.holds[1]
+	o.state, o.reason = ledger.OrderRefunded, ledger.ReasonCaptureRefused
+	o.tickets[21], o.tickets[22] = ledger.TicketVoid, ledger.TicketVoid
+	h.state, h.history = ledger.HoldReleased, append(h.history, storedStep{"released", 3000})
+	if found := check(s, l, seatOf); len(found) > 0 {
+		t.Errorf("a refused capture: %q", found)
+	}
+}
+
+// The negative control: whatever was acknowledged and is not so is found.
+func TestCheckFindsEachLoss(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		spoil      func(*said, *stored)
+	}{
+		{"a hold is gone", "is not in the ledger", func(_ *said, l *stored) { delete(l.holds, 4) }},
+		{"a booking is gone", "is not in the ledger", func(_ *said, l *stored) { delete(l.orders, 13) }},
+		{"a hold of other seats", "other seats", func(_ *said, l *stored) { l.holds[4].seats[0] = 5 }},
+		{"a hold of places became one of seats", "other seats", func(_ *said, l *stored) { l.holds[2].area = -1 }},
+		{"fewer places", "places", func(_ *said, l *stored) { l.holds[2].places-- }},
+		{"another price", "was said", func(_ *said, l *stored) { l.holds[4].amount++ }},
+		{"another event", "another event", func(_ *said, l *stored) { l.holds[4].event++ }},
+		{"an extension was lost", "runs out at", func(s *said, _ *stored) { s.holds[3].Expires = 8000 }},
+		{"released, and nobody asked", "never asked", func(s *said, _ *stored) { s.holds[1].Asked = false }},
+		{"a release was lost", "released and is live", func(s *said, _ *stored) { s.holds[3].Released = true }},
+		{"a release was lost, and then it ran out", "released and has expired", func(s *said, _ *stored) { s.holds[2].Released = true }},
+		{"released and sold", "released and is sold", func(s *said, _ *stored) { s.holds[0].Released = true }},
+		{"it ran out too early", "promised until", func(_ *said, l *stored) { l.holds[3].history[1].at = 4999 }},
+		{"the end is not in the history", "history ends with", func(_ *said, l *stored) { l.holds[3].history = l.holds[3].history[:1] }},
+		{"no history at all", "history ends with", func(_ *said, l *stored) { l.holds[4].history = nil }},
+		{"sold to nobody", "booking is not in the ledger", func(_ *said, l *stored) { l.holds[1].order = 99 }},
+		{"paid became pending", "acknowledged as PAID", func(_ *said, l *stored) { l.orders[11].state = ledger.OrderPending }},
+		{"paid became refunded for no reason", "acknowledged as PAID", func(_ *said, l *stored) { l.orders[11].state = ledger.OrderRefunded }},
+		{"declined became paid", "acknowledged as FAILED", func(_ *said, l *stored) { l.orders[13].state = ledger.OrderPaid }},
+		{"a ticket is void", "not there or void", func(_ *said, l *stored) { l.orders[11].tickets[21] = ledger.TicketVoid }},
+		{"a ticket is another", "not there or void", func(_ *said, l *stored) {
+			delete(l.orders[11].tickets, 21)
+			l.orders[11].tickets[29] = ledger.TicketValid
+		}},
+		{"a ticket more", "tickets", func(_ *said, l *stored) { l.orders[11].tickets[29] = ledger.TicketValid }},
+		{"another amount", "costs", func(_ *said, l *stored) { l.orders[12].amount++ }},
+		{"another hold without a rescue", "another hold", func(_ *said, l *stored) { l.orders[12].rescued = false }},
+		{"paid, and the hold is live", "hold is not sold", func(_ *said, l *stored) {
+			l.holds[1].state = ledger.HoldLive
+			l.holds[1].history = l.holds[1].history[:1]
+		}},
+		{"a buyer is two customers", "another customer", func(_ *said, l *stored) { l.orders[13].customer = 999 }},
+		{"two buyers are one customer", "are one customer", func(_ *said, l *stored) { l.holds[3].customer = 102 }},
+		{"what was said contradicts itself", "then PAID", func(s *said, _ *stored) { s.odd = []string{"FAILED, then PAID"} }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, l := good()
+			c.spoil(&s, l)
+			found := check(s, l, seatOf)
+			if len(found) == 0 || !strings.Contains(strings.Join(found, "\n"), c.want) {
+				t.Errorf("found %q, want %q", found, c.want)
+			}
+		})
+	}
+}
