@@ -40,6 +40,8 @@ const (
 	// slow day, and nobody waits for it.
 	SnapshotMax = 10 * time.Second
 
+	// sweepAgain is how long after a Sweep that left an expired hold behind the next is sent.
+	sweepAgain = time.Second
 	// clockMargin is how much the estimate of the ledger's clock may be behind: a hold that runs out within it is not a
 	// sure no.
 	clockMargin = ledger.Duration(250)

@@ -203,12 +203,14 @@ func (s *Service) follow(ctx context.Context, b *Board) error {
 
 // A releaser knows when the next hold of the shard runs out.
 type releaser struct {
-	asked time.Time // when the ledger was asked
-	due   time.Time // by our clock; zero: none
+	asked time.Time   // when the ledger was asked
+	due   time.Time   // by our clock; zero: none
+	next  ledger.Time // what the ledger said; 0: none
 }
 
 // release sends a Sweep as soon as a hold has run out. New holds run out later than those there are, or so nearly that
-// asking once a second is prompt enough.
+// asking once a second is prompt enough. A hold that a Sweep leaves behind (of a stopped event, or one too many) is not
+// swept again at once: it would be ten times a second, for ever.
 func (s *Service) release(ctx context.Context, r *releaser) {
 	clock := s.options.Now()
 	due := !r.due.IsZero() && !clock.Before(r.due)
@@ -218,7 +220,8 @@ func (s *Service) release(ctx context.Context, r *releaser) {
 	if !due && !r.asked.IsZero() && clock.Sub(r.asked) < time.Second {
 		return
 	}
-	r.asked, r.due = clock, time.Time{}
+	before := r.next
+	r.asked, r.due, r.next = clock, time.Time{}, 0
 	ctx, cancel := context.WithTimeout(ctx, RefreshMax)
 	defer cancel()
 	reader := s.batcher.Ledger()
@@ -230,7 +233,10 @@ func (s *Service) release(ctx context.Context, r *releaser) {
 	if err != nil {
 		return
 	}
-	r.due = clock.Add(ledger.Duration(next - now).Std())
+	r.next, r.due = next, clock.Add(ledger.Duration(next-now).Std())
+	if due && next <= before && next <= now {
+		r.due = clock.Add(sweepAgain)
+	}
 }
 
 // Sweep ends the expired holds of the shard. Run does it, promptly and, as a safety net, from time to time; nothing's

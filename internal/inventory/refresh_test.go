@@ -123,3 +123,43 @@ func TestALedgerThatFellBack(t *testing.T) {
 	n.Refresh(t.Context())
 	wantLedger()
 }
+
+// A hold that no Sweep ends is tried once a second, not ten times; those that one ends are still ended promptly.
+func TestTheReleaserHasABrake(t *testing.T) {
+	w := newWorld(t, rowsPlan(nil, []string{"......"}))
+	n := w.node(Options{}, Rules{})
+	var r releaser
+	ticks := func(count int) (sweeps int64) {
+		before := n.Stats().Sweeps
+		for range count {
+			n.release(t.Context(), &r)
+			w.pass(100 * time.Millisecond)
+		}
+		return n.Stats().Sweeps - before
+	}
+	w.ledger.left = ledger.TimeOf(w.now()) - 5
+	if got := ticks(100); got < 9 || got > 11 {
+		t.Errorf("%d sweeps in 10 s for a hold that stays", got)
+	}
+	w.ledger.left = 0
+	if got := ticks(20); got > 2 {
+		t.Errorf("%d sweeps for nothing", got)
+	}
+	for seat := range int32(5) { // they end one after the other, a tick apart
+		if _, err := n.seats(1, seat); err != nil {
+			t.Fatal(err)
+		}
+		w.pass(100 * time.Millisecond)
+	}
+	w.pass(holdTTL.Std() - 600*time.Millisecond)
+	ticks(18) // it learns of them, and then ends each in its tick
+	s, err := w.ledger.Snapshot(t.Context(), hotEvent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seat, state := range s.Seats {
+		if state.State != ledger.Available {
+			t.Errorf("seat %d, whose hold ended a while ago, is %s", seat, state.State)
+		}
+	}
+}

@@ -41,8 +41,9 @@ type watched struct {
 	mu        sync.Mutex
 	applied   int
 	snapshots int
-	lose      int  // so many commits to come are made and not known of
-	hang      bool // reads wait until nobody waits for them
+	lose      int         // so many commits to come are made and not known of
+	hang      bool        // reads wait until nobody waits for them
+	left      ledger.Time // of a hold that no Sweep ends
 }
 
 // dead waits where reads hang.
@@ -80,6 +81,9 @@ func (w *watched) ChangesSince(ctx context.Context, event id.ID, version int64, 
 func (w *watched) NextExpiry(ctx context.Context) (ledger.Time, error) {
 	if err := w.dead(ctx); err != nil {
 		return 0, err
+	}
+	if w.left != 0 {
+		return w.left, nil
 	}
 	return w.Ledger.NextExpiry(ctx)
 }
