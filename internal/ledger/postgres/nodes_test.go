@@ -104,6 +104,69 @@ func TestKeyRacedFromTwoNodes(t *testing.T) {
 	}
 }
 
+// A key that is older than 24 hours is deleted, or used anew, by another node between being read and being written: the
+// batch begins again, and no event is stopped.
+func TestOldKeyRaced(t *testing.T) {
+	for name, race := range map[string]string{
+		"deleted":   `DELETE FROM shard.idempotency_keys WHERE key = 'old'`,
+		"used anew": `UPDATE shard.idempotency_keys k SET subject_id = o.subject_id, fields = o.fields, created_at = o.created_at FROM shard.idempotency_keys o WHERE k.key = 'old' AND o.key = 'other'`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var locked func() // called once, between the locks and the decision
+			s := newStage(t, "", func(o *Options) {
+				now := o.Now
+				o.Now = func() ledger.Time {
+					if f := locked; f != nil {
+						locked = nil
+						f()
+					}
+					return now()
+				}
+			})
+			beside := s.conn()
+			exec := func(sql string, args ...any) {
+				if tag, err := beside.Exec(context.Background(), sql, args...); err != nil || tag.RowsAffected() != 1 {
+					t.Errorf("%s: %s, %v", sql, tag, err)
+				}
+			}
+			keyed := func(key string, seat int32) ledger.HoldSeats {
+				c := s.hold(7, seat)
+				c.Key.Value = key
+				return c
+			}
+			worn := func(key string, seat int32) { // a key whose hold has been pruned
+				h := s.ok(keyed(key, seat)).Hold
+				s.ok(ledger.Release{Hold: h.ID, Customer: 7})
+				exec(`DELETE FROM shard.holds WHERE hold_id = $1`, int64(h.ID))
+			}
+			other := s.ok(keyed("other", 2)).Hold
+			rounds, last := 0, 0
+			s.l.beforeLock = func() {
+				if rounds++; rounds == last {
+					locked = func() { exec(race) }
+				}
+			}
+			worn("old", 1)
+			worn("like it", 1)
+			rounds = 0
+			s.ok(keyed("like it", 4))
+			last, rounds = rounds, 0 // only what happens in the last round matters
+			again := keyed("old", 3)
+			r := s.ok(again)
+			want := again.ID
+			if name == "used anew" {
+				want = other.ID
+			}
+			if rounds <= last || r.Hold.ID != want || r.Repeat != (want == other.ID) {
+				t.Errorf("in %d rounds: hold %d, repeat %v; want hold %d", rounds, r.Hold.ID, r.Repeat, want)
+			}
+			if n := s.value(`SELECT count(*) FROM shard.idempotency_keys WHERE key = 'old' AND subject_id = $1`, int64(want)); n != 1 {
+				t.Error("the key does not say what it did")
+			}
+		})
+	}
+}
+
 // The first count of a limit is made by two nodes at once: both places count (I9).
 func TestLimitRacedFromTwoNodes(t *testing.T) {
 	s := newStage(t, "", nil)

@@ -194,13 +194,15 @@ func (w *writer) keys() {
 		r.word("fields", func(i int) string { return decide.EncodeFields(list[i].Fields) })
 		r.big("created_at", func(i int) int64 { return int64(list[i].Created) })
 	}
-	// A key is there and yet was used anew where its hold has been deleted: its 24 hours are over.
+	// A key is there and yet was used anew where its hold has been deleted: its 24 hours are over. Its row is not locked:
+	// meanwhile another node may have deleted it, or used it anew itself.
 	r := w.rowset("idempotency_keys", len(set))
 	r.match("customer_id", r.int64s(func(i int) int64 { return int64(set[i].Customer) }))
 	r.match("operation", r.own(func(i int) string { return set[i].Operation }))
 	r.match("key", r.own(func(i int) string { return set[i].Value }))
+	r.match("subject_id", r.int64s(func(i int) int64 { return int64(w.t.source.keys[set[i].IdemKey].Subject) }))
 	columns(r, set)
-	r.update(changed("an idempotency key", func() id.ID { return 0 }))
+	r.update(func() error { return errRaced })
 
 	slices.SortFunc(added, func(a, b *decide.Key) int { return compareKeys(a.IdemKey, b.IdemKey) })
 	r = w.rowset("idempotency_keys", len(added))
