@@ -309,6 +309,42 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
+// A sale that was opened by hand before its time stays open, whatever its file says is imported again.
+func TestAnImportDoesNotCloseWhatWasOpenedEarly(t *testing.T) {
+	w := newWorld(t)
+	event := w.mustImport(t, nil)[0].Event.ID
+	later := func(text string) string {
+		return strings.Replace(text, "opens: 2027-03-01T10:00", "opens: 2027-03-02T10:00", 1)
+	}
+	moved := w.mustImport(t, later)[0].Event // before it has begun an opening can still be moved
+	if !moved.SaleOpens.Equal(time.Date(2027, 3, 2, 9, 0, 0, 0, time.UTC)) {
+		t.Fatalf("it opens at %s", moved.SaleOpens)
+	}
+	if _, err := w.Change(t.Context(), event, catalog.VerbOpen); err != nil {
+		t.Fatal(err)
+	}
+	opened := w.now
+	w.now = w.now.Add(time.Hour)
+	for name, edit := range map[string]func(string) string{
+		"the same file":  later,
+		"another price":  func(text string) string { return strings.Replace(later(text), `"50.00"`, `"55.00"`, 1) },
+		"a later moment": func(text string) string { return strings.Replace(text, "opens: 2027-03-01", "opens: 2027-03-09", 1) },
+	} {
+		e := w.mustImport(t, edit)[0].Event
+		if e.StateAt(w.now, 0, false) != catalog.OnSale || !e.SaleOpens.Equal(opened) || w.books.event(event).SaleOpens != ledger.TimeOf(opened) {
+			t.Errorf("%s: it is %s and opens at %s", name, e.StateAt(w.now, 0, false), e.SaleOpens)
+		}
+	}
+	// The other one has not begun: its opening is the file's.
+	if e := w.mustImport(t, later)[1].Event; !e.SaleOpens.Equal(moved.SaleOpens) {
+		t.Errorf("the other one opens at %s", e.SaleOpens)
+	}
+	e := w.mustImport(t, func(text string) string { return strings.Replace(text, "opens: 2027-03-01", "opens: 2026-12-01", 1) })[0].Event
+	if !e.SaleOpens.Equal(time.Date(2026, 12, 1, 9, 0, 0, 0, time.UTC)) {
+		t.Errorf("an earlier one is not taken over: %s", e.SaleOpens)
+	}
+}
+
 func TestACrashBetweenTheTwoWritesHeals(t *testing.T) {
 	w := newWorld(t)
 	w.books.away = errors.New("away")

@@ -63,9 +63,9 @@ type Imported struct {
 }
 
 // Import makes or changes a show and its events, all or nothing, known again by their keys: importing the same twice
-// changes nothing. An event that is no draft any more keeps its state; plan and currency of an event stay what they were
-// at first. Events that are there and not in the import stay as they are. What is wrong is a *RefusedError with all of
-// it. Faults: conflict.
+// changes nothing. An event that is no draft any more keeps its state, and a sale that has begun is not put behind a
+// later opening (pause it instead); plan and currency of an event stay what they were at first. Events that are there and
+// not in the import stay as they are. What is wrong is a *RefusedError with all of it. Faults: conflict.
 func (s *Service) Import(ctx context.Context, organizer id.ID, in Import) ([]Imported, error) {
 	for range changeTriesMax {
 		done, err := s.importOnce(ctx, organizer, in)
@@ -160,6 +160,9 @@ func (s *Service) merge(r *Report, path string, e, old Event, known bool) (Impor
 	e.ID, e.Version, e.Updated = old.ID, old.Version, old.Updated
 	if old.State != Draft {
 		e.State = old.State
+		if opened(&old, s.now()) && e.SaleOpens.After(old.SaleOpens) {
+			e.SaleOpens = old.SaleOpens
+		}
 	}
 	e.Validate(r, path)
 	if e.PlanHash != old.PlanHash {
@@ -174,6 +177,11 @@ func (s *Service) merge(r *Report, path string, e, old Event, known bool) (Impor
 	e.Version++
 	e.Updated = s.now()
 	return Imported{Event: e, Action: "updated"}, nil
+}
+
+// opened says that an event's sale has begun: by its window, or before it by hand, which its file does not know of.
+func opened(e *Event, now time.Time) bool {
+	return !e.SaleOpens.IsZero() && !e.SaleOpens.After(now)
 }
 
 // againstPlan adds what the event's plan does not have.
