@@ -5,9 +5,12 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"syscall"
 	"time"
 
 	"onsale/internal/fault"
@@ -205,5 +208,22 @@ func faultOf(r *request, err error) *fault.Error {
 	if !errors.As(err, &known) && errors.Is(r.Context().Err(), context.DeadlineExceeded) {
 		return &fault.Error{Code: fault.Busy, RetryAfter: time.Second, Cause: err}
 	}
-	return fault.Of(err)
+	f := fault.Of(err)
+	if f != nil && f.Code == fault.Internal && away(err) {
+		return &fault.Error{Code: fault.Busy, Detail: "a database is away", RetryAfter: time.Second, Cause: err}
+	}
+	return f
+}
+
+// away says whether an error is that of a database that cannot be reached, or is stopping or starting: nothing is wrong
+// with the request, and a repeat may find it back. Commands whose commit has an unknown outcome say so themselves, so what
+// comes here is a read, or a write that was not begun.
+func away(err error) bool {
+	var line net.Error
+	if errors.As(err, &line) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		return true
+	}
+	var sql interface{ SQLState() string } // the classes of SQL: connection exceptions, operator intervention
+	return errors.As(err, &sql) && (strings.HasPrefix(sql.SQLState(), "08") || strings.HasPrefix(sql.SQLState(), "57P"))
 }

@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"math"
+	"net"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"onsale/internal/id"
@@ -78,7 +81,32 @@ type querier interface {
 }
 
 // list collects the rows of a query: dest is where the columns are put, take makes a row of them.
+//
+// A read outside a transaction that meets a connection which has died (its server was started again) is made again on
+// another one.
 func list[T any](ctx context.Context, q querier, dest []any, take func() (T, error), sql string, args ...any) (all []T, err error) {
+	pool, outside := q.(*pgxpool.Pool)
+	for try := int32(0); ; try++ {
+		all, err = listOnce(ctx, q, dest, take, sql, args...)
+		if err == nil || !outside || !died(err) || ctx.Err() != nil || try > pool.Config().MaxConns {
+			return all, err
+		}
+	}
+}
+
+// died says whether an error is that of a connection which was there and is no more. One that cannot be made is another
+// thing: the server is away, and asking again at once does not help.
+func died(err error) bool {
+	var connect *pgconn.ConnectError
+	if errors.As(err, &connect) {
+		return false
+	}
+	var line net.Error
+	return errors.As(err, &line) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || pgconn.SafeToRetry(err) ||
+		sqlState(err) == "57P01" // the server said good-bye
+}
+
+func listOnce[T any](ctx context.Context, q querier, dest []any, take func() (T, error), sql string, args ...any) (all []T, err error) {
 	rows, err := q.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
