@@ -55,7 +55,7 @@ func TestPanics(t *testing.T) {
 			w.Header().Set("ETag", `"x"`)
 			w.Header().Set("Location", "/there")
 			w.Header().Set("Content-Encoding", "gzip")
-			panic("a slice bounds out of range at /root/onsale")
+			panic("a slice bounds out of range at /srv/onsale")
 		}
 	})
 	w.golden("event_get/panic", ask{path: "/v1/events/" + w.event("now")})
