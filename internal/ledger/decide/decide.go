@@ -156,6 +156,8 @@ type Hold struct {
 type Order struct {
 	Row
 	ledger.Order
+
+	was ledger.OrderState // before the batch changed the row
 }
 
 // A Payment is a payment's row.

@@ -187,7 +187,7 @@ func (w *Work) claims(event id.ID) ([]*Hold, []string, error) {
 		switch {
 		case o.New && claims:
 			documents = append(documents, o.Documents...)
-		case !o.New && !claims:
+		case !o.New && !claims && (o.was == ledger.OrderPending || o.was == ledger.OrderPaid):
 			for _, d := range o.Documents {
 				if i := slices.Index(documents, d); i >= 0 {
 					documents = slices.Delete(documents, i, i+1)

@@ -147,7 +147,7 @@ func (w *Work) order(order id.ID) (*Order, error) {
 func (w *Work) orderSet(o *Order) *Order {
 	o.Updated = w.Now
 	if !o.Dirty {
-		o.Dirty = true
+		o.Dirty, o.was = true, o.State
 		w.orders[o.ID] = o
 		w.Out.Orders = append(w.Out.Orders, o)
 	}

@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"context"
 	"onsale/internal/fault"
 	"onsale/internal/id"
 	"onsale/internal/ledger"
@@ -135,6 +136,32 @@ var boundScenarios = []scenario{
 		three := w.begin(w.held(dave, 5, 6, 7))
 		three.Documents = []string{"n", "n", "n"} // too many in one request
 		w.no(fault.LimitReached, three)
+	}},
+	{"A10: an order that ended before takes nobody's document away when a limit comes", func(w *world) {
+		ended := w.begin(w.held(alice, 0))
+		ended.Documents = []string{"x"}
+		o := w.given(ended).Order
+		w.given(ledger.FailPayment{Order: o.ID, Reason: "declined"})
+		going := w.begin(w.held(bob, 1))
+		going.Documents = []string{"x"}
+		w.given(going)
+		e, err := w.ledger.Event(context.Background(), mainEvent)
+		if err != nil {
+			w.Fatal(err)
+		}
+		e.Version++
+		e.Limits = []ledger.Limit{{Scope: ledger.PerDocument, Max: 1}}
+		for _, r := range w.apply( // in one batch: the ended order's row changes, then the limit comes
+			ledger.RecordPayment{Order: o.ID, Payment: "late", State: ledger.PaymentAuthorized, Amount: o.Amount},
+			ledger.SetEvent{Event: e},
+		) {
+			if r.Fault != nil {
+				w.Fatal(r.Fault)
+			}
+		}
+		third := w.begin(w.held(carol, 2))
+		third.Documents = []string{"x"}
+		w.same("which limit", w.no(fault.LimitReached, third).Field, "document")
 	}},
 	{"A11: a quota bounds what is on sale, by category and section", func(w *world) {
 		w.set(func(e *ledger.Event) {
