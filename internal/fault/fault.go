@@ -28,12 +28,14 @@ const (
 	NotAdmitted        Code = "not_admitted"
 	AdmissionExpired   Code = "admission_expired"
 	WrongCustomer      Code = "wrong_customer"
+	RoleMissing        Code = "role_missing"
 	NotFound           Code = "not_found"
 	EventUnknown       Code = "event_unknown"
 	SeatUnknown        Code = "seat_unknown"
 	HoldUnknown        Code = "hold_unknown"
 	OrderUnknown       Code = "booking_unknown"
 	TicketUnknown      Code = "ticket_unknown"
+	RefundUnknown      Code = "refund_unknown"
 	MethodNotAllowed   Code = "method_not_allowed"
 	SeatsTaken         Code = "seats_taken"
 	PlacesTaken        Code = "places_taken"
@@ -46,6 +48,13 @@ const (
 	NotOnSale          Code = "not_on_sale"
 	Paused             Code = "paused"
 	Conflict           Code = "conflict"
+	NotRefundable      Code = "not_refundable"
+	NotExchangeable    Code = "not_exchangeable"
+	NotTransferable    Code = "not_transferable"
+	TicketUsed         Code = "ticket_used"
+	TicketVoid         Code = "ticket_void"
+	WrongEvent         Code = "wrong_event"
+	WrongGate          Code = "wrong_gate"
 	OrphanSeat         Code = "orphan_seat"
 	KeyReused          Code = "key_reused"
 	KeyMissing         Code = "key_missing"
@@ -75,12 +84,14 @@ var Catalogue = []Entry{
 	{NotAdmitted, 403, false, "Please go through the waiting room first.", "请先进入等候室排队。"},
 	{AdmissionExpired, 403, false, "Your time inside has run out.", "您的购票时间已结束。"},
 	{WrongCustomer, 403, false, "This belongs to another customer.", "这属于另一位顾客。"},
+	{RoleMissing, 403, false, "Your role does not allow this.", "您的角色无权进行此操作。"},
 	{NotFound, 404, false, "There is nothing here.", "此处没有内容。"},
 	{EventUnknown, 404, false, "There is no such event.", "没有该场次。"},
 	{SeatUnknown, 404, false, "There is no such seat in this event.", "该场次没有这个座位。"},
 	{HoldUnknown, 404, false, "There is no such hold.", "没有该保留。"},
 	{OrderUnknown, 404, false, "There is no such booking.", "没有该订单。"},
 	{TicketUnknown, 404, false, "There is no such ticket.", "没有该门票。"},
+	{RefundUnknown, 404, false, "There is no such refund.", "没有该退款。"},
 	{MethodNotAllowed, 405, false, "This address does not take this method.", "此地址不支持该方法。"},
 	{SeatsTaken, 409, false, "Somebody was faster: these seats are taken.", "手慢了：这些座位已被选走。"},
 	{PlacesTaken, 409, false, "There are not enough places left here.", "此区域余位不足。"},
@@ -93,6 +104,13 @@ var Catalogue = []Entry{
 	{NotOnSale, 409, false, "This event is not on sale now.", "该场次目前未开售。"},
 	{Paused, 409, true, "The sale is paused for a moment.", "售票暂停中。"},
 	{Conflict, 409, false, "This is not possible in the present state.", "当前状态下无法进行此操作。"},
+	{NotRefundable, 409, false, "This ticket cannot be given back, or not any more.", "该门票不可退，或已过退票期限。"},
+	{NotExchangeable, 409, false, "This ticket cannot be exchanged, or not any more.", "该门票不可改签，或已过改签期限。"},
+	{NotTransferable, 409, false, "This ticket cannot be passed on, or not any more.", "该门票不可转让，或已过转让期限。"},
+	{TicketUsed, 409, false, "This ticket has been used already.", "该门票已使用。"},
+	{TicketVoid, 409, false, "This ticket is void.", "该门票已作废。"},
+	{WrongEvent, 409, false, "This ticket is for another event.", "该门票属于另一场次。"},
+	{WrongGate, 409, false, "This ticket belongs to another gate.", "该门票应从其他入口进入。"},
 	{Gone, 410, false, "This is not kept any more.", "该内容已不再保留。"},
 	{BodyTooLarge, 413, false, "The request is too large.", "请求内容过大。"},
 	{Unsupported, 415, false, "Please send JSON.", "请发送 JSON。"},

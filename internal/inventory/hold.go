@@ -17,7 +17,7 @@ type Claim struct {
 	Customer id.ID
 	Key      ledger.Key
 	Session  id.ID
-	Exchange id.ID
+	Exchange ledger.Exchange
 	Offer    id.ID
 }
 

@@ -45,6 +45,13 @@ type SetEvent struct {
 // Faults: key_reused; event_unknown; paused, not_on_sale; invalid (no seat, too many, one twice, one without price);
 // seat_unknown; seats_taken (with those that are); places_taken (a quota); limit_reached. Before a quota or limit
 // refuses, expired holds that count under it end (A9).
+//
+// With an Exchange it is to take the place of tickets of that order (A22): they are marked as being exchanged by this hold
+// for as long as it is live, and under a limit only max(0, new − exchanged) places count (A10). Before the rest is looked
+// at: invalid (no ticket, one twice, more than one order's); booking_unknown; ticket_unknown; wrong_customer (of the order
+// or of a ticket that was passed on); not_exchangeable (the order's event does not allow it now; the new event is of another
+// show or currency); conflict (a ticket is not VALID, or is being exchanged by another live hold);
+// payment_in_progress (the order's money is not captured yet).
 type HoldSeats struct {
 	ID       id.ID
 	Event    id.ID
@@ -52,8 +59,14 @@ type HoldSeats struct {
 	Key      Key
 	Seats    []int32
 	Session  id.ID
-	Exchange id.ID
+	Exchange Exchange
 	Offer    id.ID
+}
+
+// An Exchange names the tickets, all of one order, that a hold is to take the place of. The zero value is none.
+type Exchange struct {
+	Order   id.ID
+	Tickets []id.ID // none: all VALID ones of the order that are its customer's
 }
 
 // HoldPlaces claims a quantity of places in an area, all or none.
@@ -67,7 +80,7 @@ type HoldPlaces struct {
 	Area     int32
 	Quantity int
 	Session  id.ID
-	Exchange id.ID
+	Exchange Exchange
 	Offer    id.ID
 }
 
@@ -90,10 +103,15 @@ type Release struct {
 
 // BeginPayment makes an order PENDING for a live hold, and lets the hold live for the payment window at least, once
 // (A14). The order's amount is the hold's total; AttemptOpen where it is not 0. Documents are the keyed hashes of the
-// attendees' identity documents: each counts as one place under a PerDocument limit.
+// attendees' identity documents, by place of the hold, "" for none: each counts as one place under a PerDocument limit.
+//
+// For a hold that exchanges (A22) the order's amount is the difference due: the hold's total, less what the old tickets
+// cost, plus the fee of the old event's rule (at most what they cost); 0 where nothing is due. A document that an exchanged
+// ticket has counts as freed.
 //
 // Faults: key_reused; hold_unknown; wrong_customer; payment_in_progress (with the order PENDING or PAID); hold_expired;
-// not_on_sale (cancelled, stopped, draft); limit_reached (a document).
+// not_on_sale (cancelled, stopped, draft); not_exchangeable and conflict as HoldSeats says; limit_reached (a document);
+// invalid (more documents than places; fewer where the event wants one for each).
 type BeginPayment struct {
 	Order      id.ID
 	Hold       id.ID
@@ -124,7 +142,15 @@ type BeginPayment struct {
 // they were not, the best ones under the same comparison.
 //
 // An order of amount 0 is confirmed with an empty payment. Tickets are ids for as many tickets as the hold has lines.
-// Faults: booking_unknown; invalid (no payment for an amount above 0; too few ids).
+//
+// Of an exchange it is the swap, in this same step: the old tickets are VOID by a refund of amount 0 (Exchange[0],
+// ReasonExchanged, SEAT_RELEASED, with the fee kept), their seats and limits go back at once, what they cost and is neither
+// kept nor given back moves to this order (Order.Credit, Order.Funds), and what is too much is given back by refunds
+// (Exchange[1:], ReasonDifference). Old tickets that are not VALID and this hold's any more: the payment is given back
+// (ReasonNotExchangeable). An exchange is never rescued: its old tickets stay, its payment goes back.
+//
+// Faults: booking_unknown; invalid (no payment for an amount above 0; too few ids; an exchange's payment that is not
+// captured).
 type Confirm struct {
 	Order      id.ID
 	Payment    string
@@ -132,8 +158,9 @@ type Confirm struct {
 	Currency   string
 	Captured   bool // else authorized: capture is due after this
 	Tickets    []id.ID
-	Refund     id.ID // the id of the refund, should one be needed
-	RescueHold id.ID // the id of the new claim, should one be needed
+	Refund     id.ID   // the id of the refund, should one be needed
+	RescueHold id.ID   // the id of the new claim, should one be needed
+	Exchange   []id.ID // of an exchange: RefundPartsMax + 1 ids
 }
 
 // FailPayment ends a PENDING order after the provider's final answer: FAILED where it declined, EXPIRED where the attempt
@@ -161,6 +188,107 @@ type RecordPayment struct {
 	State   PaymentState
 	Amount  int64
 	Refund  id.ID // PaymentRefunded and PaymentVoided: the refund that it settles, 0 none; CaptureRefused: its new id
+}
+
+// By says on whose word money goes back.
+type By uint8
+
+// Who may ask for a refund.
+const (
+	ByCustomer  By = iota + 1 // within the event's RefundRule, which says what is kept; only tickets that are still theirs
+	ByOrganizer               // at any time; keeps Fee; USED tickets only with Used and a reason (A4)
+	ByEvent                   // the event is cancelled: everything goes back, USED or not
+)
+
+// BeginRefund gives back tickets of a PAID order (A21): they are VOID in this step, and the money is due. The money comes
+// from the order's own payment and, after an exchange, from those its Funds name: a refund row for each that is needed, in
+// that order, the first with the tickets. What is kept: by the rule (ByCustomer), Fee (ByOrganizer), nothing (ByEvent).
+// Refunds of amount 0 are REFUNDED at once. The seats stay sold until ReleaseSeats.
+//
+// Result: Refund (the first), Order. Faults: key_reused; booking_unknown; wrong_customer; ticket_unknown; invalid (a
+// ticket twice, too few ids, a fee above what the tickets cost, no reason for USED ones); not_refundable (the rule does not
+// allow it, or not any more; a ticket that was passed on; ByEvent of an event that is not cancelled); conflict (the order is
+// not PAID; a ticket VOID, or USED without the right to it, or being exchanged); payment_in_progress (the money is not
+// captured yet).
+type BeginRefund struct {
+	IDs      []id.ID // RefundPartsMax
+	Order    id.ID
+	Customer id.ID // who asks: the order's own ByCustomer, else for the key only
+	By       By
+	Key      Key
+	Tickets  []id.ID // none: all that are valid (ByCustomer: VALID and still theirs)
+	Reason   string  // "" by the customer
+	Fee      int64   // ByOrganizer: kept of all together
+	Used     bool
+}
+
+// RefuseRefund writes down that the provider finally refused a refund (A21): it stays REQUESTED, with an alert, and is not
+// tried again until RetryRefund. Try is the one that was refused: a smaller one is a repeat.
+//
+// Faults: refund_unknown; conflict (not REQUESTED).
+type RefuseRefund struct {
+	Refund id.ID
+	Try    int
+	Reason string // the provider's word
+}
+
+// RetryRefund lets a refused refund be tried again, under a new key at the provider (Refund.Key). Try is the new one.
+//
+// Faults: refund_unknown; conflict (not refused, or Try is not the next).
+type RetryRefund struct {
+	Refund id.ID
+	Try    int
+}
+
+// ReleaseSeats gives the seats of a refund's tickets back to the sale (or to the waitlist, or blocked where they are marked
+// so), and with them what counts under limits, quotas and documents: REFUNDED → SEAT_RELEASED. One that is SEAT_RELEASED is
+// a repeat. A refund without tickets has nothing to release and stays REFUNDED: a repeat.
+//
+// Faults: refund_unknown; conflict (REQUESTED).
+type ReleaseSeats struct {
+	Refund id.ID
+}
+
+// Transfer passes a ticket on to another customer: the old one is VOID, a new one (ID) of the same order and place is
+// VALID. The places that somebody received count under their limits too; the buyer has still bought them. Document is the
+// keyed hash of the new attendee's, in place of the old one's.
+//
+// Result: Ticket (the new one). Faults: key_reused; ticket_unknown; wrong_customer; invalid (to oneself; a document is
+// wanted); not_transferable (the event does not allow it, or not any more; cancelled); conflict (not VALID, being
+// exchanged); limit_reached.
+type Transfer struct {
+	ID       id.ID
+	Ticket   id.ID
+	Customer id.ID
+	To       id.ID
+	Document string
+	Key      Key
+}
+
+// CheckIn lets the holder of a ticket in, once (E6): VALID → USED. A second use is refused by ticket_used, with the first
+// (Result.CheckIn). What a device decided Offline is a fact: it is always written down, under (ticket, device, At), and
+// where the ticket was used before or is VOID it is a conflict that somebody should look at; repeated it is a repeat.
+//
+// Faults: ticket_unknown; wrong_event; ticket_used; ticket_void; invalid (an offline one without device or time, or of
+// the future).
+type CheckIn struct {
+	Ticket  id.ID
+	Event   id.ID
+	Gate    string
+	Device  string
+	By      id.ID // the customer who works at the door
+	Offline bool
+	At      Time // offline: when it was, by the device's clock
+}
+
+// UndoCheckIn makes a USED ticket VALID again; the check-in stays written down, as undone. A VALID one is a repeat.
+//
+// Faults: ticket_unknown; wrong_event; conflict (VOID).
+type UndoCheckIn struct {
+	Ticket id.ID
+	Event  id.ID
+	By     id.ID
+	Reason string
 }
 
 // Sweep ends expired holds, at most Max (0: ExpireBoundMax), of one event or (0) of all; an order without open attempt
@@ -198,8 +326,10 @@ type Stop struct {
 
 // The operations that an idempotency key may be for.
 const (
-	OpHold    = "hold"
-	OpBooking = "booking"
+	OpHold     = "hold"
+	OpBooking  = "booking"
+	OpRefund   = "refund"
+	OpTransfer = "transfer"
 )
 
 func (c SetEvent) EventHint() id.ID      { return c.Event.ID }
@@ -211,6 +341,13 @@ func (c BeginPayment) EventHint() id.ID  { return 0 }
 func (c Confirm) EventHint() id.ID       { return 0 }
 func (c FailPayment) EventHint() id.ID   { return 0 }
 func (c RecordPayment) EventHint() id.ID { return 0 }
+func (c BeginRefund) EventHint() id.ID   { return 0 }
+func (c RefuseRefund) EventHint() id.ID  { return 0 }
+func (c RetryRefund) EventHint() id.ID   { return 0 }
+func (c ReleaseSeats) EventHint() id.ID  { return 0 }
+func (c Transfer) EventHint() id.ID      { return 0 }
+func (c CheckIn) EventHint() id.ID       { return c.Event }
+func (c UndoCheckIn) EventHint() id.ID   { return c.Event }
 func (c Sweep) EventHint() id.ID         { return c.Event }
 func (c Block) EventHint() id.ID         { return c.Event }
 func (c Unblock) EventHint() id.ID       { return c.Event }
@@ -225,6 +362,13 @@ func (c BeginPayment) SeatCount() int  { return 0 }
 func (c Confirm) SeatCount() int       { return len(c.Tickets) }
 func (c FailPayment) SeatCount() int   { return 0 }
 func (c RecordPayment) SeatCount() int { return 1 }
+func (c BeginRefund) SeatCount() int   { return max(1, len(c.Tickets)) }
+func (c RefuseRefund) SeatCount() int  { return 0 }
+func (c RetryRefund) SeatCount() int   { return 0 }
+func (c ReleaseSeats) SeatCount() int  { return 1 }
+func (c Transfer) SeatCount() int      { return 1 }
+func (c CheckIn) SeatCount() int       { return 1 }
+func (c UndoCheckIn) SeatCount() int   { return 1 }
 func (c Sweep) SeatCount() int         { return 0 }
 func (c Block) SeatCount() int         { return len(c.Seats) }
 func (c Unblock) SeatCount() int       { return len(c.Seats) }

@@ -12,6 +12,7 @@ package ledger
 import (
 	"context"
 	"slices"
+	"strconv"
 	"time"
 
 	"onsale/internal/fault"
@@ -26,6 +27,7 @@ const (
 	ExpireBoundMax   = 64  // expired holds that one command releases before it decides
 	CandidatesMax    = 2048
 	KeyBytesMax      = 255
+	RefundPartsMax   = 8 // payments that one refund may draw from: an order that was exchanged more often is not exchanged again
 	TextBytesMax     = 512
 
 	// KeepAnswers is how long ended holds and idempotency keys are kept at least.
@@ -75,13 +77,15 @@ type Batch struct {
 
 // A Result is the answer to one command. Fault is nil where the command has taken effect, now or (Repeat) before.
 type Result struct {
-	Fault  *fault.Error
-	Repeat bool    // a repeat: the effect was there before
-	Hold   *Hold   // of Hold commands, Extend, Release; of the payment commands too: the hold as it is now
-	Order  *Order  // of the payment commands
-	Refund *Refund // Confirm: this payment must be given back; RecordPayment: the refund that it settled
-	Count  int     // Sweep: holds ended; Block and Unblock: seats changed
-	More   bool    // Sweep: there is more to do
+	Fault   *fault.Error
+	Repeat  bool       // a repeat: the effect was there before
+	Hold    *Hold      // of Hold commands, Extend, Release; of the payment commands too: the hold as it is now
+	Order   *Order     // of the payment commands
+	Refund  *Refund    // Confirm: this payment must be given back; RecordPayment: the refund that it settled
+	Ticket  *Ticket    // Transfer, CheckIn, UndoCheckIn: as it is now
+	CheckIn *CheckedIn // CheckIn: this use of the ticket, or the first one where it is refused; UndoCheckIn: the one undone
+	Count   int        // Sweep: holds ended; Block and Unblock: seats changed
+	More    bool       // Sweep: there is more to do
 }
 
 // A Change says how an event's picture differs since Version-1. It is also the row that other nodes read.
@@ -174,10 +178,38 @@ type Event struct {
 	Limits      []Limit
 	Quotas      []Quota
 	Returns     ReturnsMode
+	Refunds     RefundRule
+	Exchanges   ExchangeRule
+	Transfers   TransferRule
+	Documents   bool  // each place needs an attendee's identity document
+	Sequence    int64 // of the last notice published about it; the ledger's own, whatever a SetEvent says
 
 	// LimitsAt is when Limits or Quotas changed last. The ledger sets it, whatever a SetEvent says: claims made before may
 	// be more than is allowed now, those made since may not.
 	LimitsAt Time
+}
+
+// A RefundRule says what customers may give back by themselves, and what is then kept. The zero value: nothing.
+type RefundRule struct {
+	Until    Time  // first instant at which they may not any more; 0: never
+	FeeBP    int64 // kept of a ticket's total, in basis points
+	FeePlace int64 // kept for each ticket, minor units
+}
+
+// Kept is what is kept of one ticket, at most what it cost.
+func (r RefundRule) Kept(total int64) int64 {
+	return min(total, r.FeePlace+roundedShare(total, r.FeeBP, 10_000))
+}
+
+// An ExchangeRule says whether customers may exchange tickets for others of the event or its show. The zero value: no.
+type ExchangeRule struct {
+	Until Time  // first instant at which they may not any more; 0: never
+	Fee   int64 // kept for each ticket given up, minor units, at most what it cost
+}
+
+// A TransferRule says whether customers may pass tickets on. The zero value: no.
+type TransferRule struct {
+	Until Time // first instant at which they may not any more; 0: never
 }
 
 // A Tier is the price of one category. A category without a tier is not sold.
@@ -340,6 +372,7 @@ type Line struct {
 	Fee      int64
 	Tax      int64
 	Total    int64
+	Gone     bool // sold, and given back or exchanged since: it counts no more
 }
 
 // A Hold is a customer's exclusive, expiring claim.
@@ -349,7 +382,7 @@ type Hold struct {
 	Customer id.ID
 	State    HoldState
 	Area     int32  // -1 where it is seats
-	Lines    []Line // never changed
+	Lines    []Line // never changed, but for Gone
 	Currency string
 	Created  Time
 	Expires  Time
@@ -359,6 +392,16 @@ type Hold struct {
 	Session  id.ID // of the waiting room, 0 none
 	Exchange id.ID // the order it exchanges, 0 none
 	Offer    id.ID // the waitlist offer it came from, 0 none
+
+	// Exchanged are the tickets that it is to take the place of, until the swap: they count in its stead under limits.
+	Exchanged []ExchangedPlace
+}
+
+// An ExchangedPlace is a ticket that a hold is to take the place of, with what limits it counts under.
+type ExchangedPlace struct {
+	Ticket   id.ID
+	Event    id.ID
+	Category int16
 }
 
 // Total is the price of the hold in minor units.
@@ -413,15 +456,26 @@ type Order struct {
 	Amount      int64  // minor units
 	Currency    string
 	Provider    string
-	Payment     string // the provider's id of the payment that made it PAID
-	AllowOther  bool   // the customer takes other seats as good, where the hold was lost while paying
-	Rescued     bool   // PAID by a new claim
-	AttemptOpen bool   // the provider has not given a final answer
-	Documents   []string
+	Payment     string   // the provider's id of the payment that made it PAID
+	AllowOther  bool     // the customer takes other seats as good, where the hold was lost while paying
+	Rescued     bool     // PAID by a new claim
+	AttemptOpen bool     // the provider has not given a final answer
+	Documents   []string // keyed hashes by place, "" for none (and for a place that is given back)
+	Exchange    id.ID    // the order whose tickets it exchanges, 0 none
+	Credit      int64    // what came over from that order, beside Amount
+	Funds       []Fund   // where the credit lies, and what is left of it
 	Created     Time
 	Updated     Time
 	Sequence    int64    // of the last notice published about it
 	Tickets     []Ticket // of Confirm's answer and Reader.Order
+}
+
+// A Fund is money in a payment of an earlier order that counts for this one since an exchange.
+type Fund struct {
+	Order    id.ID // whose payment it is
+	Provider string
+	Payment  string
+	Left     int64 // not promised to anybody yet
 }
 
 // TicketState is the state of a ticket. VALID and USED both count as valid (A4).
@@ -448,7 +502,33 @@ type Ticket struct {
 	Area     int32 // -1 for a seat
 	Category int16
 	Total    int64 // minor units paid for it
+	Place    int32 // the line of its hold
+	Was      id.ID // the ticket it was passed on as, 0 none
+	Exchange id.ID // the hold that exchanges it, or did: as long as that one is live it cannot be given back or passed on
+	Refund   id.ID // the refund that made it VOID, 0 none
+	Gone     bool  // VOID, and its place has gone back, or on to another ticket
 }
+
+// CheckedIn is one use of a ticket at a door, as a fact.
+type CheckedIn struct {
+	Ticket   id.ID
+	Event    id.ID
+	At       Time
+	Device   string
+	Gate     string
+	By       id.ID
+	Offline  bool
+	Conflict string // "": let in by right; else why not: ConflictUsed, ConflictVoid
+	Undone   Time   // 0: not
+	UndoneBy id.ID
+	Why      string // it was undone
+}
+
+// The conflicts of uses that were decided offline.
+const (
+	ConflictUsed = "ticket_used"
+	ConflictVoid = "ticket_void"
+)
 
 // PaymentState is what the provider last said of a payment.
 type PaymentState uint8
@@ -479,6 +559,7 @@ type Payment struct {
 	Voided     int64
 	Refunded   int64
 	Refund     id.ID // the refund that gives it back whole, because it came too late or wrong; 0 none
+	Promised   int64 // of Captured: to refunds of tickets, and to the orders that these were exchanged for
 }
 
 // RefundState is the state of a refund.
@@ -498,28 +579,47 @@ func (s RefundState) String() string {
 
 // The reasons of refunds that the ledger makes by itself.
 const (
-	ReasonLate           = "late_payment"
-	ReasonSecondPayment  = "second_payment"
-	ReasonWrongAmount    = "wrong_amount"
-	ReasonEventCancelled = "event_cancelled"
-	ReasonCaptureRefused = "capture_refused"
+	ReasonLate            = "late_payment"
+	ReasonSecondPayment   = "second_payment"
+	ReasonWrongAmount     = "wrong_amount"
+	ReasonEventCancelled  = "event_cancelled"
+	ReasonCaptureRefused  = "capture_refused"
+	ReasonCustomer        = "customer"
+	ReasonExchanged       = "exchanged"
+	ReasonDifference      = "exchange_difference"
+	ReasonNotExchangeable = "not_exchangeable"
 )
 
 // A Refund gives money back: for tickets, or (no tickets) a payment that should not have been made.
 type Refund struct {
 	ID       id.ID
-	Order    id.ID
+	Order    id.ID   // whose tickets, or whose money
+	From     id.ID   // the order whose payment it is: Order, or after an exchange an earlier one
+	Tickets  []id.ID // none: the money alone
 	Provider string
-	Payment  string
+	Payment  string // "" where there is nothing to give back
 	State    RefundState
 	Amount   int64
+	FeeKept  int64
+	Rule     string // by which that is kept: "customer 1000 bp + 200", "organizer", "exchange"
 	Currency string
 	Reason   string
+	By       id.ID  // the customer or organizer's user who asked for it, 0: the program
+	Refused  string // the provider's final no to the last try
+	Try      int
 	Created  Time
 }
 
+// Key is the refund's idempotency key at the provider.
+func (r *Refund) Key() string {
+	if r.Try == 0 {
+		return r.ID.Text(id.Refund)
+	}
+	return r.ID.Text(id.Refund) + "-" + strconv.Itoa(r.Try)
+}
+
 // A Notice is a row of the outbox: one committed change of an order, ticket or refund, published at least once, in order
-// of Sequence for each order (I12).
+// of Sequence for each order (I12). One about an event (its kind begins with "event.") has the event's number as Order.
 type Notice struct {
 	Order    id.ID
 	Sequence int64
@@ -540,4 +640,15 @@ const (
 	NoticeGiveBack       = "payment.give_back"
 	NoticePayment        = "payment.recorded"
 	NoticeCaptureRefused = "payment.capture_refused"
+
+	NoticeRefundRequested = "refund.requested" // body: refund_id; tickets are VOID
+	NoticeRefundDone      = "refund.done"      // the money is back
+	NoticeRefundRefused   = "refund.refused"   // finally, by the provider: an alert
+	NoticeSeatsReleased   = "refund.seat_released"
+	NoticeExchanged       = "booking.exchanged"  // of the old order; body: exchange (the new order), refund_id
+	NoticeTransferred     = "ticket.transferred" // body: ticket_id (the new one), was, to
+	NoticeCheckedIn       = "ticket.used"        // body: ticket_id
+	NoticeCheckInConflict = "ticket.used_twice"  // an alert; body: ticket_id
+	NoticeCheckInUndone   = "ticket.use_undone"  // body: ticket_id
+	NoticeEvent           = "event.changed"      // state, window, rules or prices; body: event_id, state, version
 )

@@ -54,7 +54,7 @@ func (m *Model) holdSeats(c HoldSeats) Result {
 	}
 	h := &Hold{
 		ID: c.ID, Event: e.ID, Customer: c.Customer, State: HoldLive, Area: -1, Currency: e.Currency,
-		Created: m.now, Expires: m.now + Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange, Offer: c.Offer,
+		Created: m.now, Expires: m.now + Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange.Order, Offer: c.Offer,
 	}
 	for _, place := range places {
 		h.Lines = append(h.Lines, e.price(place))
@@ -95,7 +95,7 @@ func (m *Model) holdPlaces(c HoldPlaces) Result {
 	}
 	h := &Hold{
 		ID: c.ID, Event: e.ID, Customer: c.Customer, State: HoldLive, Area: c.Area, Currency: e.Currency,
-		Created: m.now, Expires: m.now + Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange, Offer: c.Offer,
+		Created: m.now, Expires: m.now + Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange.Order, Offer: c.Offer,
 	}
 	for _, place := range places {
 		h.Lines = append(h.Lines, e.price(place))

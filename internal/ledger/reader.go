@@ -45,17 +45,84 @@ type Reader interface {
 	Ticket(ctx context.Context, ticket id.ID) (Ticket, error)
 	// PendingOrders are orders PENDING and untouched since before an instant, oldest first, at most max.
 	PendingOrders(ctx context.Context, before Time, max int) ([]Order, error)
-	// OpenPayments are payments that something is due for: authorized ones of PAID orders (capture), and those with a
-	// refund REQUESTED (give back), oldest first, at most max.
+	// OpenPayments are payments that something is due for: authorized ones of PAID orders (capture), and each refund
+	// REQUESTED and not refused, with its payment (give back), oldest first, at most max.
 	OpenPayments(ctx context.Context, max int) ([]OpenPayment, error)
 	// Payments are those known of an order, by provider and id.
 	Payments(ctx context.Context, order id.ID) ([]Payment, error)
+	// Refund is one refund; RefundsOf are those of an order's tickets and money, oldest first.
+	Refund(ctx context.Context, refund id.ID) (Refund, error)
+	RefundsOf(ctx context.Context, order id.ID) ([]Refund, error)
+	// UnreleasedRefunds are REFUNDED ones whose tickets' seats are not released yet, oldest first, at most max.
+	UnreleasedRefunds(ctx context.Context, max int) ([]Refund, error)
+	// RefusedRefunds are REQUESTED ones that the provider refused, newest first, before the given id (0: from the newest).
+	RefusedRefunds(ctx context.Context, before id.ID, max int) ([]Refund, error)
+	// OrdersOfEvent are an event's orders with all their tickets (those passed on too), by id, at most max.
+	OrdersOfEvent(ctx context.Context, event id.ID, find OrderFilter, max int) ([]Order, error)
+	// TicketsOf are the tickets that a customer has now, their own and those passed on to them, newest first, before the
+	// given id (0: from the newest), at most max.
+	TicketsOf(ctx context.Context, customer, before id.ID, max int) ([]Ticket, error)
+	// CheckIns are the uses of an event's tickets, by time (and ticket), after the given one, at most max; Conflicts only
+	// those that are conflicts. CheckInsOf are one ticket's.
+	CheckIns(ctx context.Context, event id.ID, after CheckInCursor, conflicts bool, max int) ([]CheckedIn, error)
+	CheckInsOf(ctx context.Context, ticket id.ID) ([]CheckedIn, error)
+	// Figures count an event.
+	Figures(ctx context.Context, event id.ID) (Figures, error)
+	// ClaimHistory is what became of an order's claims, and NoticesOf its notices that are still kept: by time.
+	ClaimHistory(ctx context.Context, holds []id.ID) ([]ClaimStep, error)
+	NoticesOf(ctx context.Context, order id.ID) ([]Notice, error)
 	Outbox
 	Leases
 	// Now is the shard's clock.
 	Now(ctx context.Context) (Time, error)
 	// NextExpiry is when the next live hold runs out, 0 where there is none.
 	NextExpiry(ctx context.Context) (Time, error)
+}
+
+// An OrderFilter narrows an event's orders.
+type OrderFilter struct {
+	After    id.ID
+	Customer id.ID      // 0: anybody's
+	State    OrderState // 0: any
+}
+
+// A CheckInCursor is where a page of uses ends. The zero value begins.
+type CheckInCursor struct {
+	At     Time
+	Ticket id.ID
+	Device string
+}
+
+// Figures count what became of an event, at one instant.
+type Figures struct {
+	Orders           [OrderRefunded + 1]int // by state
+	Tickets          []TicketFigures        // by category, ascending
+	Paid             int64                  // captured, minor units
+	Refunded         int64
+	Kept             int64 // fees of refunds and exchanges
+	RefundsRequested int
+	RefundsRefused   int
+	Conflicts        int // uses decided offline that should not have been
+}
+
+// TicketFigures count the tickets of a category.
+type TicketFigures struct {
+	Category int16
+	Valid    int
+	Used     int
+	Void     int
+	Total    int64 // of the valid ones, USED or not; minor units
+}
+
+// A ClaimStep is one transition of a claim.
+type ClaimStep struct {
+	Hold   id.ID
+	From   string
+	To     string
+	Why    string
+	Seats  []int32
+	Places int
+	At     Time
 }
 
 // An OpenPayment is a payment for which something is due, with what asks for it.

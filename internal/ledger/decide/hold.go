@@ -114,7 +114,7 @@ func (w *Work) holdSeats(c ledger.HoldSeats) (ledger.Result, error) {
 	}
 	h := &Hold{Row: Row{New: true}, Hold: ledger.Hold{
 		ID: c.ID, Event: c.Event, Customer: c.Customer, State: ledger.HoldLive, Area: -1, Currency: e.Currency,
-		Created: w.Now, Expires: w.Now + ledger.Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange, Offer: c.Offer,
+		Created: w.Now, Expires: w.Now + ledger.Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange.Order, Offer: c.Offer,
 	}}
 	h.Lines = make([]ledger.Line, len(indexes))
 	for i, s := range seats {
@@ -261,7 +261,7 @@ func (w *Work) holdPlaces(c ledger.HoldPlaces) (ledger.Result, error) {
 	}
 	h := &Hold{Row: Row{New: true}, Hold: ledger.Hold{
 		ID: c.ID, Event: c.Event, Customer: c.Customer, State: ledger.HoldLive, Area: c.Area, Currency: e.Currency,
-		Created: w.Now, Expires: w.Now + ledger.Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange, Offer: c.Offer,
+		Created: w.Now, Expires: w.Now + ledger.Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange.Order, Offer: c.Offer,
 	}}
 	line := e.Price(category)
 	line.Seat = -1

@@ -141,7 +141,7 @@ func (h *history) drawHoldSeats() ledger.Command {
 	c := ledger.HoldSeats{ID: h.id(), Event: h.drawEvent(), Customer: h.drawCustomer(), Seats: h.drawSeats(3)}
 	c.Key = h.drawKey("event", fmt.Sprint(c.Event), "seats", fmt.Sprint(len(c.Seats)))
 	if h.oneIn(5, "with a session") {
-		c.Session, c.Exchange, c.Offer = 7, 8, 9
+		c.Session, c.Offer = 7, 9
 	}
 	return c
 }

@@ -1,0 +1,43 @@
+-- +goose Up
+
+-- Money goes both ways: refunds of tickets, exchanges, transfers, and the door. The same columns stand in the PostgreSQL dialect.
+
+ALTER TABLE holds ADD COLUMN exchanged TEXT NOT NULL DEFAULT '[]';  -- [[ticket, event, category], …]
+ALTER TABLE orders ADD COLUMN exchange_of INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE orders ADD COLUMN credit INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE orders ADD COLUMN funds TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE payments ADD COLUMN promised INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE refunds ADD COLUMN from_order INTEGER NOT NULL DEFAULT 0;
+UPDATE refunds SET from_order = order_id;
+ALTER TABLE refunds ADD COLUMN by_id INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE refunds ADD COLUMN refused TEXT NOT NULL DEFAULT '';
+ALTER TABLE refunds ADD COLUMN try_count INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX refunds_order ON refunds (order_id);
+CREATE INDEX refunds_unreleased ON refunds (refund_id) WHERE state = 2 AND tickets <> '[]';
+CREATE INDEX refunds_refused ON refunds (refund_id) WHERE refused <> '';
+ALTER TABLE tickets ADD COLUMN place INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE tickets ADD COLUMN was_id INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE tickets ADD COLUMN exchange_hold INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE tickets ADD COLUMN refund_id INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE tickets ADD COLUMN gone INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX tickets_passed_on ON tickets (customer_id, ticket_id) WHERE was_id <> 0;
+CREATE INDEX orders_event ON orders (event_id, order_id);
+
+-- A use of a ticket at a door, as a fact: never overwritten (E6).
+CREATE TABLE checkins (
+  event_id  INTEGER NOT NULL,
+  at        INTEGER NOT NULL,
+  ticket_id INTEGER NOT NULL,
+  device    TEXT NOT NULL,
+  gate      TEXT NOT NULL,
+  by_id     INTEGER NOT NULL,
+  offline   INTEGER NOT NULL,
+  conflict  TEXT NOT NULL,              -- '': let in by right
+  undone_at INTEGER NOT NULL DEFAULT 0,
+  undone_by INTEGER NOT NULL DEFAULT 0,
+  why       TEXT NOT NULL DEFAULT '',
+  PRIMARY KEY (event_id, at, ticket_id, device)
+) WITHOUT ROWID;
+CREATE INDEX checkins_ticket ON checkins (ticket_id, at);
+CREATE INDEX checkins_conflict ON checkins (event_id, at) WHERE conflict <> '';
+CREATE INDEX history_claim ON history (claim_id);
