@@ -23,6 +23,7 @@ const (
 	KeyBytesMax        = 64
 	NameRunesMax       = 200
 	TextRunesMax       = 10_000
+	PerformersMax      = 50
 	TiersMax           = 100
 	QuotasMax          = 200
 	QuotaStepsMax      = 50
@@ -63,6 +64,7 @@ type Show struct {
 	Key         string    `json:"key"` // the organizer's own name for it, unique among theirs
 	Title       string    `json:"title"`
 	Description string    `json:"description,omitempty"`
+	Performers  []string  `json:"performers,omitempty"` // who plays, as people know them
 	Updated     time.Time `json:"updated_at"`
 }
 
@@ -96,11 +98,12 @@ type Event struct {
 	Version   int64  `json:"version"` // raised by each change, from 1
 	State     State  `json:"state"`   // as stored: never Scheduled or Stopped
 
-	Title    string    `json:"title"` // the show's, unless the event has its own
-	Venue    Venue     `json:"venue"`
-	PlanHash string    `json:"plan_hash"`
-	Doors    time.Time `json:"doors_at,omitzero"` // zero: not said
-	Starts   time.Time `json:"starts_at"`
+	Title      string    `json:"title"`                // the show's, unless the event has its own
+	Performers []string  `json:"performers,omitempty"` // the show's, unless the event has its own
+	Venue      Venue     `json:"venue"`
+	PlanHash   string    `json:"plan_hash"`
+	Doors      time.Time `json:"doors_at,omitzero"` // zero: not said
+	Starts     time.Time `json:"starts_at"`
 
 	SaleOpens  time.Time `json:"sale_opens_at,omitzero"` // zero: only for a draft
 	SaleCloses time.Time `json:"sale_closes_at"`

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"onsale/internal/fault"
@@ -133,7 +134,7 @@ func (s *Service) importOnce(ctx context.Context, organizer id.ID, in Import) ([
 	return done, s.putImported(ctx, show, done)
 }
 
-// importShow is the show as it is to be stored, and whether its title changes.
+// importShow is the show as it is to be stored, and whether its title or performers change.
 func (s *Service) importShow(ctx context.Context, organizer id.ID, show Show) (Show, bool, error) {
 	old, err := s.o.Store.ShowByKey(ctx, organizer, show.Key)
 	show.Organizer, show.Updated = organizer, s.now()
@@ -145,7 +146,7 @@ func (s *Service) importShow(ctx context.Context, organizer id.ID, show Show) (S
 		return show, false, err
 	}
 	show.ID = old.ID
-	return show, show.Title != old.Title, nil
+	return show, show.Title != old.Title || !slices.Equal(show.Performers, old.Performers), nil
 }
 
 // merge is what becomes of an imported event, given the one that is there.

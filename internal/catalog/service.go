@@ -29,6 +29,7 @@ type Options struct {
 	NewID  func(shard int) (id.ID, error)
 	Now    func() time.Time // defaults to time.Now
 	Log    *slog.Logger     // defaults to slog.Default
+	Search Searcher         // nil: words are looked for by the store, which ranks nothing and does not know availability
 
 	// PlansMax is how many plans are kept in memory: one of 50,000 seats takes about 15 MB with its layout.
 	// Defaults to 16.
@@ -118,12 +119,35 @@ type Page struct {
 	Next   Cursor
 }
 
-// Events are those that a query asks for. Fault: invalid.
+// Events are those that a query asks for. Words and availability are the Searcher's business, plain lists by date (and
+// whatever concerns drafts) the store's; with the store away, plain lists come from the Searcher's memory.
+// Faults: invalid; busy.
 func (s *Service) Events(ctx context.Context, q Query) (Page, error) {
 	q, err := q.folded()
 	if err != nil {
 		return Page{}, err
 	}
+	if s.o.Search != nil && !q.Drafts && (q.Text != "" || q.Availability != AnyAvailability) {
+		return s.o.Search.Search(ctx, q)
+	}
+	if q.Availability != AnyAvailability {
+		return Page{}, &fault.Error{Code: fault.Invalid, Field: "availability", Detail: "cannot be asked for here"}
+	}
+	if q.After.Rank != 0 {
+		return Page{}, &fault.Error{Code: fault.Invalid, Field: "cursor", Detail: "belongs to a query with words: repeat them"}
+	}
+	page, err := s.list(ctx, q)
+	if err != nil && s.o.Search != nil && !q.Drafts && ctx.Err() == nil {
+		if kept, busy := s.o.Search.Search(ctx, q); busy == nil {
+			s.o.Log.Warn("the list of events comes from memory", "error", err)
+			return kept, nil
+		}
+	}
+	return page, err
+}
+
+// list is a page of a plain list, from the store.
+func (s *Service) list(ctx context.Context, q Query) (Page, error) {
 	most := q.Max
 	q.Max++ // one more says whether there is a next page
 	events, err := s.o.Store.Events(ctx, q)

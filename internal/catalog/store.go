@@ -26,14 +26,25 @@ type Plan struct {
 
 // A Query asks for events. The zero value is all of them.
 type Query struct {
-	Text      string    // every word must be in show, title, venue or city
-	City      string    // as written, letters in either case
-	From, To  time.Time // starts in [From, To); zero: open
-	Organizer id.ID     // 0: any
-	Drafts    bool      // also drafts
-	After     Cursor    // zero: from the first
-	Max       int       // 1…QueryMax; 0: QueryDefault
+	Text         string       // every word must be in show, title, performers, venue or city
+	City         string       // as written, letters in either case
+	From, To     time.Time    // starts in [From, To); zero: open
+	Organizer    id.ID        // 0: any
+	Availability Availability // "": any
+	Drafts       bool         // also drafts: for organizers, by the store's own plain search
+	After        Cursor       // zero: from the first
+	Max          int          // 1…QueryMax; 0: QueryDefault
 }
+
+// Availability narrows a query to what can be bought.
+type Availability string
+
+// What a query may ask of an event's availability.
+const (
+	AnyAvailability Availability = ""
+	SellingNow      Availability = "on_sale"   // its sale is open
+	Available       Availability = "available" // and something is left, as far as this node has heard
+)
 
 // Bounds of a query.
 const (
@@ -42,11 +53,35 @@ const (
 	QueryWordsMax = 8
 )
 
-// A Cursor is a place in the order of events: by start, then id.
+// A Cursor is a place in the order of events: by rank (the best first; 0 for a plain list), then start, then id.
 type Cursor struct {
+	Rank   int
 	Starts time.Time
 	Event  id.ID
+	Words  uint32 // of a ranked one: the Searcher's mark of the words that ranked it
 }
+
+// A Searcher finds events that the public may know of (neither drafts nor cancelled) by words, best first; search.Index
+// is one. Text and City of the query are folded. Faults: invalid; busy while it has not read the catalog yet.
+type Searcher interface {
+	Search(ctx context.Context, q Query) (Page, error)
+}
+
+// An EventVersion says how an event stands, for those who follow the catalog.
+type EventVersion struct {
+	Event       id.ID
+	Version     int64
+	ShowUpdated time.Time
+}
+
+// A Listing is an event with its show.
+type Listing struct {
+	Event Event
+	Show  Show
+}
+
+// ListingsMax is how many listings are read at once.
+const ListingsMax = 500
 
 // A Store keeps the catalog in the control database. Each method is atomic and durable when it returns; all may be called
 // at once. controltest.Exercise is this contract as tests.
@@ -77,6 +112,12 @@ type Store interface {
 	EventsOf(ctx context.Context, show id.ID) ([]Event, error)
 	// Events are those that a query asks for, by start and id, at most q.Max. Text and City are folded already.
 	Events(ctx context.Context, q Query) ([]Event, error)
+
+	// Versions are all events that changed at or after an instant, or whose show did, by the clocks of those who changed
+	// them (zero: all events), by id after the given one, at most max.
+	Versions(ctx context.Context, since time.Time, after id.ID, max int) ([]EventVersion, error)
+	// Listings are those of the given events that are there, at most ListingsMax, in any order.
+	Listings(ctx context.Context, events []id.ID) ([]Listing, error)
 
 	// MarkSent remembers that the ledger has a version of an event; an older one changes nothing.
 	MarkSent(ctx context.Context, event id.ID, version int64) error

@@ -23,7 +23,7 @@ func listed[V any](names map[string]V) string {
 
 // SearchText is what a query's words are looked for in: lower case, one space between words.
 func SearchText(e *Event, s *Show) string {
-	return Fold(strings.Join([]string{s.Title, e.Title, e.Venue.Name, e.Venue.City}, " "))
+	return Fold(strings.Join(append([]string{s.Title, e.Title, e.Venue.Name, e.Venue.City}, e.Performers...), " "))
 }
 
 // Fold makes texts comparable: lower case, one space between words.

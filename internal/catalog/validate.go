@@ -109,6 +109,17 @@ func (s *Show) Validate(r *Report, path string) {
 	if fault := CheckText(s.Description, TextRunesMax); fault != "" {
 		r.Add(0, path+"description", "%s", fault)
 	}
+	checkPerformers(r, path, s.Performers)
+}
+
+func checkPerformers(r *Report, path string, performers []string) {
+	if len(performers) > PerformersMax {
+		r.Add(0, path+"performers", "has %d names; at most %d", len(performers), PerformersMax)
+		return
+	}
+	for i, name := range performers {
+		checkName(r, fmt.Sprintf("%sperformers[%d]", path, i), name)
+	}
 }
 
 func checkName(r *Report, key, text string) {
@@ -125,6 +136,7 @@ func (e *Event) Validate(r *Report, path string) {
 		r.Add(0, path+"key", "%s", fault)
 	}
 	checkName(r, path+"title", e.Title)
+	checkPerformers(r, path, e.Performers)
 	e.Venue.validate(r, path+"venue.")
 	e.validateTimes(r, path)
 	if !currencyPattern.MatchString(e.Currency) {

@@ -205,6 +205,44 @@ func (s catalogStore) Events(ctx context.Context, q catalog.Query) ([]catalog.Ev
 	return all, wrap("looking for events", err)
 }
 
+func (s catalogStore) Versions(ctx context.Context, since time.Time, after id.ID, max int) ([]catalog.EventVersion, error) {
+	changed, args := "", []any{int64(after), max}
+	if !since.IsZero() {
+		changed = `AND e.id IN (SELECT id FROM {events} WHERE updated_ms >= $3
+			UNION SELECT x.id FROM {shows} w JOIN {events} x ON x.show_id = w.id WHERE w.updated_ms >= $3)`
+		args = append(args, millis(since))
+	}
+	all, err := rows(ctx, s.DB, func(scan func(...any) error) (v catalog.EventVersion, err error) {
+		var show int64
+		err = scan((*int64)(&v.Event), &v.Version, &show)
+		v.ShowUpdated = time.UnixMilli(show).UTC()
+		return v, err
+	}, `SELECT e.id, e.version, s.updated_ms FROM {events} e JOIN {shows} s ON s.id = e.show_id
+		WHERE e.id > $1 `+changed+` ORDER BY e.id LIMIT $2`, args...)
+	return all, wrap("reading versions of events", err)
+}
+
+func (s catalogStore) Listings(ctx context.Context, events []id.ID) ([]catalog.Listing, error) {
+	if len(events) == 0 {
+		return nil, nil
+	}
+	if len(events) > catalog.ListingsMax {
+		return nil, fmt.Errorf("control database: %d listings at once; at most %d", len(events), catalog.ListingsMax)
+	}
+	marks, args := make([]string, len(events)), make([]any, len(events))
+	for i, event := range events {
+		marks[i], args[i] = fmt.Sprintf("$%d", i+1), int64(event)
+	}
+	all, err := rows(ctx, s.DB, func(scan func(...any) error) (l catalog.Listing, err error) {
+		var event, show []byte
+		if err = scan(&event, &show); err == nil {
+			err = errors.Join(json.Unmarshal(event, &l.Event), json.Unmarshal(show, &l.Show))
+		}
+		return l, err
+	}, `SELECT e.document, s.document FROM {events} e JOIN {shows} s ON s.id = e.show_id WHERE e.id IN (`+strings.Join(marks, ", ")+`)`, args...)
+	return all, wrap("reading listings", err)
+}
+
 func (s catalogStore) MarkSent(ctx context.Context, event id.ID, version int64) error {
 	return wrap("marking an event as sent", s.exec(ctx, `UPDATE {events} SET sent_version = $2 WHERE id = $1 AND sent_version < $2`, int64(event), version))
 }

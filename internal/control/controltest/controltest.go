@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -32,6 +33,7 @@ func Exercise(t *testing.T, open func(t *testing.T) (ports Ports, again func() P
 		"keys twice":   takenKeys,
 		"query":        query,
 		"unsent":       unsent,
+		"changes":      changes,
 		"customers":    customers,
 		"first sight":  firstSight,
 		"changed once": changedOnce,
@@ -79,7 +81,7 @@ func setUp(t *testing.T, s catalog.Store) stage {
 	ok(t, err)
 	plan := catalog.Plan{Hash: "feed", Organizer: o.ID, Name: "Hall", SeatCount: 12, Body: []byte{1, 2, 0, 3}, Created: at(0)}
 	ok(t, s.PutPlan(ctx, plan))
-	show := catalog.Show{ID: next(), Organizer: o.ID, Key: "aurora", Title: "Aurora", Updated: at(0)}
+	show := catalog.Show{ID: next(), Organizer: o.ID, Key: "aurora", Title: "Aurora", Performers: []string{"韦礼安", "The B’s"}, Updated: at(0)}
 	ok(t, s.PutEvents(ctx, &show, nil, nil))
 	return stage{organizer: o, show: show, plan: plan}
 }
@@ -156,7 +158,7 @@ func events(t *testing.T, p Ports, again func() Ports) {
 	ok(t, err)
 	byKey, err := s.ShowByKey(ctx, g.organizer.ID, g.show.Key)
 	ok(t, err)
-	if show != g.show || byKey != g.show {
+	if !reflect.DeepEqual(show, g.show) || !reflect.DeepEqual(byKey, g.show) {
 		t.Errorf("shows %+v and %+v, want %+v", show, byKey, g.show)
 	}
 	_, err = s.Event(ctx, next())
