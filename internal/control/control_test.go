@@ -67,7 +67,7 @@ func TestConformance(t *testing.T) {
 				open := fresh(t)
 				again := func() controltest.Ports {
 					d := open()
-					return controltest.Ports{Catalog: d.Catalog(), Identities: d.Identities()}
+					return controltest.Ports{Catalog: d.Catalog(), Identities: d.Identities(), People: d.People()}
 				}
 				return again(), again
 			})
@@ -237,7 +237,7 @@ type shape struct {
 func TestBothSchemasAreTheSame(t *testing.T) {
 	lite := shapeOfSQLite(t, dialects[sqlmigrate.SQLite](t)().write)
 	pg := shapeOfPostgres(t, dialects[sqlmigrate.Postgres](t)().write)
-	if len(lite.Columns) < 49 || len(lite.Unique) < 10 || len(lite.Foreign) < 7 || len(lite.Indexes) < 14 {
+	if len(lite.Columns) < 98 || len(lite.Unique) < 25 || len(lite.Foreign) < 11 || len(lite.Indexes) < 37 {
 		t.Errorf("the comparison sees too little: %d columns, %v, %v, %v", len(lite.Columns), lite.Unique, lite.Foreign, lite.Indexes)
 	}
 	if diff := cmp.Diff(lite, pg); diff != "" {

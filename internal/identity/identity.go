@@ -1,12 +1,15 @@
-// Package identity says who a customer is, from a bearer token (JWT) of an issuer that the operator trusts.
+// Package identity says who people are and what they may do: customers, their sign-ins, organizers' roles, the people
+// named on tickets.
 //
-// The one idea: a token is believed only where everything about it was named beforehand: its issuer, and for that issuer
-// the audience, the kind of token (typ), one algorithm and where its keys are (E4). So a token made for another purpose,
-// signed by the very same key, is never an identity. (issuer, sub) then stands for a 63-bit customer id, made at first
-// sight; nothing but the table of identities ever stores sub (A7).
+// The one idea: everybody is a customer, a 63-bit id, and whatever they are known by only points at it: a verified e-mail
+// address, or (issuer, sub) of a token that we believe. Who proves an address by a code (Service.BeginSignIn), by a token
+// of an issuer whose addresses we trust, or through OIDC (identity/oidc) is the same customer. What is believed was named
+// beforehand (E4): of a token its issuer, and for that issuer the audience, the kind (typ), one algorithm and where its
+// keys are. So a token made for another purpose, signed by the very same key, is never an identity. Nothing but the table
+// of identities stores sub (A7); names, addresses and documents never leave the control database (E10).
 //
-// Start reading at Verifier.Authenticate. Keys behind a URL are fetched by identity/jwks; Throwaway (throwaway.go) is an
-// issuer of our own for demos, tests and benches.
+// Start reading at store.go (the ports and their words), then Service (people.go) and Verifier.Authenticate (here). Keys
+// behind a URL are fetched by identity/jwks; Throwaway (throwaway.go) is an issuer of our own for demos, tests, benches.
 package identity
 
 import (
@@ -34,21 +37,11 @@ const (
 	LeewayMax       = 5 * time.Minute
 	LifetimeMax     = 366 * 24 * time.Hour // of a token, from iat to exp
 	verifiedForMax  = time.Minute          // how long a checked signature is believed without checking again
+	knownForMax     = 10 * time.Minute     // how long it is believed who (issuer, sub) is: an erased customer is gone after
+	retryAfter      = 5 * time.Second      // of a control database that is away
 	customersCached = 200_000
 	tokensCached    = 100_000
 )
-
-// ErrUnknown is answered by a Store that does not know an identity.
-var ErrUnknown = errors.New("identity: nobody is known by this name")
-
-// A Store keeps which customer (issuer, sub) stands for. controltest.Exercise is this contract as tests.
-type Store interface {
-	// Customer is who (issuer, sub) stands for. ErrUnknown.
-	Customer(ctx context.Context, issuer, sub string) (id.ID, error)
-	// PutCustomer makes (issuer, sub) stand for a new customer, candidate, unless it stands for one already, and answers
-	// the one that it stands for: the same to all who ask at once. Durable when it returns.
-	PutCustomer(ctx context.Context, issuer, sub string, candidate id.ID) (id.ID, error)
-}
 
 // Keys are the public keys of an issuer.
 type Keys interface {
@@ -68,6 +61,9 @@ type Issuer struct {
 	Algorithm string        // EdDSA, ES256 or RS256: the only one
 	Leeway    time.Duration // between its clock and ours
 	Keys      Keys
+	// TrustEmail says that the issuer has verified the addresses that it calls so (email, email_verified): its tokens then
+	// speak for the customer of that address. Not for an issuer where people choose their own claims.
+	TrustEmail bool
 }
 
 // A Customer is who a token speaks for.
@@ -88,11 +84,9 @@ type Options struct {
 type Verifier struct {
 	o         Options
 	issuers   map[string]issuer
-	customers *cache.Cache[name, id.ID]
+	customers *cache.Cache[Named, id.ID]
 	verified  *cache.Cache[[sha256.Size]byte, Customer]
 }
-
-type name struct{ issuer, sub string }
 
 type issuer struct {
 	Issuer
@@ -106,8 +100,11 @@ func New(o Options) (*Verifier, error) {
 	}
 	v := &Verifier{
 		o: o, issuers: make(map[string]issuer, len(o.Issuers)),
-		customers: cache.New[name, id.ID](cache.Options{CountMax: customersCached}),
-		verified:  cache.New[[sha256.Size]byte, Customer](cache.Options{CountMax: tokensCached, FreshFor: verifiedForMax, Now: o.Now}),
+		customers: cache.New[Named, id.ID](cache.Options{
+			CountMax: customersCached, FreshFor: knownForMax, Now: o.Now, RetryAfter: retryAfter,
+			UseOld: func(error) bool { return true }, // the control database is away: whom we know goes on (DESIGN 9)
+		}),
+		verified: cache.New[[sha256.Size]byte, Customer](cache.Options{CountMax: tokensCached, FreshFor: verifiedForMax, Now: o.Now}),
 	}
 	for _, i := range o.Issuers {
 		if i.Typ == "" {
@@ -154,6 +151,8 @@ func (i Issuer) check() error {
 	switch {
 	case i.Name == "":
 		return errors.New("a name (iss) is needed")
+	case i.Name == EmailIssuer:
+		return fmt.Errorf("the name (iss) %q is our own, for verified addresses", EmailIssuer)
 	case i.Audience == "":
 		return errors.New("an audience (aud) is needed: without one a token for another service would do")
 	case !known:
@@ -195,8 +194,8 @@ func (v *Verifier) Authenticate(ctx context.Context, token string) (Customer, er
 	return c, nil
 }
 
-func (v *Verifier) customer(ctx context.Context, who name) (id.ID, error) {
-	number, err := v.o.Store.Customer(ctx, who.issuer, who.sub)
+func (v *Verifier) customer(ctx context.Context, who Named) (id.ID, error) {
+	number, err := v.o.Store.Customer(ctx, who)
 	if !errors.Is(err, ErrUnknown) {
 		return number, err
 	}
@@ -204,20 +203,37 @@ func (v *Verifier) customer(ctx context.Context, who name) (id.ID, error) {
 	if err != nil {
 		return 0, err
 	}
-	return v.o.Store.PutCustomer(ctx, who.issuer, who.sub, candidate)
+	return v.o.Store.PutCustomer(ctx, who, candidate)
 }
 
-type claims struct{ jwt.RegisteredClaims }
+type claims struct {
+	jwt.RegisteredClaims
+	Email         any `json:"email"`          // text, where it is what it should be: another kind is no reason to refuse
+	EmailVerified any `json:"email_verified"` // true; some write "true"
+}
+
+// email is the verified address in a token of an issuer that is trusted with it, "" for none.
+func (c *claims) email(i issuer) Email {
+	text, _ := c.Email.(string)
+	if !i.TrustEmail || c.EmailVerified != true && c.EmailVerified != "true" {
+		return ""
+	}
+	email, err := parseEmail(text)
+	if err != nil {
+		return ""
+	}
+	return email
+}
 
 // verify believes a token, or says why not. It reads the issuer first, unbelieved, to know by which rules to read the rest.
-func (v *Verifier) verify(ctx context.Context, token string) (name, time.Time, error) {
+func (v *Verifier) verify(ctx context.Context, token string) (Named, time.Time, error) {
 	var unbelieved claims
 	if _, _, err := jwt.NewParser().ParseUnverified(token, &unbelieved); err != nil {
-		return name{}, time.Time{}, invalid("it is not a JWT", err)
+		return Named{}, time.Time{}, invalid("it is not a JWT", err)
 	}
 	i, ok := v.issuers[unbelieved.Issuer]
 	if !ok {
-		return name{}, time.Time{}, invalid("its issuer is not one of ours", nil)
+		return Named{}, time.Time{}, invalid("its issuer is not one of ours", nil)
 	}
 	var c claims
 	var keysAway error
@@ -234,18 +250,18 @@ func (v *Verifier) verify(ctx context.Context, token string) (name, time.Time, e
 	})
 	switch {
 	case keysAway != nil:
-		return name{}, time.Time{}, &fault.Error{Code: fault.Busy, Detail: "the issuer's keys cannot be had at the moment", RetryAfter: 5 * time.Second, Cause: keysAway}
+		return Named{}, time.Time{}, &fault.Error{Code: fault.Busy, Detail: "the issuer's keys cannot be had at the moment", RetryAfter: 5 * time.Second, Cause: keysAway}
 	case errors.Is(err, jwt.ErrTokenExpired):
-		return name{}, time.Time{}, invalid("it has expired", err)
+		return Named{}, time.Time{}, invalid("it has expired", err)
 	case err != nil:
-		return name{}, time.Time{}, invalid("it does not hold", err)
+		return Named{}, time.Time{}, invalid("it does not hold", err)
 	case c.IssuedAt != nil && c.ExpiresAt.Sub(c.IssuedAt.Time) > LifetimeMax:
-		return name{}, time.Time{}, invalid(fmt.Sprintf("it lasts longer than %d days", int(LifetimeMax.Hours()/24)), nil)
+		return Named{}, time.Time{}, invalid(fmt.Sprintf("it lasts longer than %d days", int(LifetimeMax.Hours()/24)), nil)
 	}
 	if bad := checkSub(c.Subject); bad != "" {
-		return name{}, time.Time{}, invalid("its sub "+bad, nil)
+		return Named{}, time.Time{}, invalid("its sub "+bad, nil)
 	}
-	return name{issuer: i.Name, sub: c.Subject}, c.ExpiresAt.Time, nil
+	return Named{Issuer: i.Name, Sub: c.Subject, Email: c.email(i)}, c.ExpiresAt.Time, nil
 }
 
 func (i issuer) checkHeader(header map[string]any) error {

@@ -26,33 +26,33 @@ import (
 // memory is a Store in memory, which counts.
 type memory struct {
 	mu    sync.Mutex
-	known map[name]id.ID
+	known map[Named]id.ID
 	made  int
 	reads int
 	err   error
 }
 
-func (m *memory) Customer(_ context.Context, issuer, sub string) (id.ID, error) {
+func (m *memory) Customer(_ context.Context, who Named) (id.ID, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.reads++
 	if m.err != nil {
 		return 0, m.err
 	}
-	if customer, ok := m.known[name{issuer, sub}]; ok {
+	if customer, ok := m.known[who]; ok {
 		return customer, nil
 	}
 	return 0, ErrUnknown
 }
 
-func (m *memory) PutCustomer(_ context.Context, issuer, sub string, candidate id.ID) (id.ID, error) {
+func (m *memory) PutCustomer(_ context.Context, who Named, candidate id.ID) (id.ID, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if customer, ok := m.known[name{issuer, sub}]; ok {
+	if customer, ok := m.known[who]; ok {
 		return customer, nil
 	}
 	m.made++
-	m.known[name{issuer, sub}] = candidate
+	m.known[who] = candidate
 	return candidate, nil
 }
 
@@ -60,7 +60,7 @@ var now = time.Date(2027, 3, 1, 10, 0, 0, 0, time.UTC)
 
 func verifier(t testing.TB, store *memory, issuers ...Issuer) *Verifier {
 	t.Helper()
-	store.known = map[name]id.ID{}
+	store.known = map[Named]id.ID{}
 	v, err := New(Options{Issuers: issuers, Store: store, NewID: id.NewGenerator(0, time.Now, 0, nil).Next, Now: func() time.Time { return now }})
 	if err != nil {
 		t.Fatal(err)
@@ -237,7 +237,7 @@ func TestAnEarlierBeliefDoesNotOutliveTheToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := now
-	v, err := New(Options{Issuers: []Issuer{issuer.Issuer()}, Store: &memory{known: map[name]id.ID{}},
+	v, err := New(Options{Issuers: []Issuer{issuer.Issuer()}, Store: &memory{known: map[Named]id.ID{}},
 		NewID: id.NewGenerator(0, time.Now, 0, nil).Next, Now: func() time.Time { return at }})
 	if err != nil {
 		t.Fatal(err)

@@ -62,6 +62,7 @@ var table = map[string]place{
 	"catalog/eventfile": {kind: adapter, port: "catalog"},
 	"control":           {kind: adapter, port: "catalog"}, // and of identity and keys, which lie below it
 	"identity/jwks":     {kind: adapter, port: "identity"},
+	"identity/oidc":     {kind: adapter, port: "identity"},
 	"ledger/postgres":   {kind: adapter, port: "ledger/decide"},
 	"ledger/sqlite":     {kind: adapter, port: "ledger/decide"},
 	"payment/instant":   {kind: adapter, port: "payment"},
@@ -93,6 +94,7 @@ var table = map[string]place{
 // exceptions are single imports that the table would refuse, each with its reason.
 var exceptions = []exception{
 	{"identity", "github.com/golang-jwt/jwt/v5", "reads and checks tokens: pure computation, the keys come through a port"},
+	{"identity", "golang.org/x/net/idna", "spells domain names as DNS has them: pure computation"},
 	{"ticket", "github.com/skip2/go-qrcode", "draws the QR code: pure computation, nothing outside is touched"},
 }
 

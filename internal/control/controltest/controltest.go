@@ -21,6 +21,7 @@ import (
 type Ports struct {
 	Catalog    catalog.Store
 	Identities identity.Store
+	People     identity.PeopleStore
 }
 
 // Exercise runs everything. open answers the ports of a fresh, empty database, and again, other handles on the same one.
@@ -292,22 +293,23 @@ func unsent(t *testing.T, p Ports, _ func() Ports) {
 
 func customers(t *testing.T, p Ports, again func() Ports) {
 	ctx := t.Context()
-	_, err := p.Identities.Customer(ctx, "iss", "ann")
+	annOf := identity.Named{Issuer: "iss", Sub: "ann"}
+	_, err := p.Identities.Customer(ctx, annOf)
 	want(t, err, identity.ErrUnknown)
 	ann := next()
-	got, err := p.Identities.PutCustomer(ctx, "iss", "ann", ann)
+	got, err := p.Identities.PutCustomer(ctx, annOf, ann)
 	ok(t, err)
 	if got != ann {
 		t.Errorf("ann is %d, want %d", got, ann)
 	}
-	if got, err := again().Identities.PutCustomer(ctx, "iss", "ann", next()); err != nil || got != ann {
+	if got, err := again().Identities.PutCustomer(ctx, annOf, next()); err != nil || got != ann {
 		t.Errorf("ann again is %d, %v; want %d", got, err, ann)
 	}
-	if got, err := again().Identities.Customer(ctx, "iss", "ann"); err != nil || got != ann {
+	if got, err := again().Identities.Customer(ctx, annOf); err != nil || got != ann {
 		t.Errorf("ann is read as %d, %v; want %d", got, err, ann)
 	}
 	for _, other := range [][2]string{{"other", "ann"}, {"iss", "Ann"}, {"iss", "ann "}, {"is", "sann"}} {
-		if got, err := p.Identities.PutCustomer(ctx, other[0], other[1], next()); err != nil || got == ann {
+		if got, err := p.Identities.PutCustomer(ctx, identity.Named{Issuer: other[0], Sub: other[1]}, next()); err != nil || got == ann {
 			t.Errorf("%q is ann too (%v)", other, err)
 		}
 	}
@@ -324,7 +326,7 @@ func firstSight(t *testing.T, p Ports, again func() Ports) {
 		for i := range subs {
 			sub := fmt.Sprint("sub-", (i*7+c*13)%subs)
 			wg.Go(func() {
-				got, err := handles[c%len(handles)].PutCustomer(context.Background(), "iss", sub, next())
+				got, err := handles[c%len(handles)].PutCustomer(context.Background(), identity.Named{Issuer: "iss", Sub: sub}, next())
 				if err != nil {
 					t.Errorf("%s: %v", sub, err)
 					return
