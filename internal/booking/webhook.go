@@ -1,8 +1,10 @@
 package booking
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"onsale/internal/fault"
 	"onsale/internal/id"
@@ -20,6 +22,11 @@ func (s *Service) Webhook(ctx context.Context, header payment.Header, body []byt
 		return fault.New(fault.NotFound, "this provider sends no webhooks")
 	}
 	n, err := notifier.ParseWebhook(header, body)
+	var ignored *payment.Ignored
+	if errors.As(err, &ignored) {
+		s.o.Logger.DebugContext(ctx, "a webhook is of no concern", "kind", ignored.Kind, "why", ignored.Why)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -34,6 +41,9 @@ func (s *Service) Webhook(ctx context.Context, header payment.Header, body []byt
 		Amount: n.Payment.AmountMinor, Currency: n.Payment.Currency,
 	}
 	o, err := s.orderOf(ctx, n.OrderID)
+	if err == nil || fault.CodeOf(err) == fault.OrderUnknown {
+		s.noted(ctx, o.ID, n)
+	}
 	switch {
 	case fault.CodeOf(err) == fault.OrderUnknown:
 		keep.Dead = s.stray(ctx, n)
@@ -45,6 +55,19 @@ func (s *Service) Webhook(ctx context.Context, header payment.Header, body []byt
 		}
 	}
 	return s.o.Webhooks.WebhookKeep(ctx, keep) // a crash before this settles it once more, without effect
+}
+
+// noted raises the alerts for what no code here can put right.
+func (s *Service) noted(ctx context.Context, order id.ID, n payment.Notice) {
+	if d := n.Dispute; d != nil {
+		what := fmt.Sprintf("payment %s is disputed at the customer's bank (%s: %s, %s); the provider's console answers it",
+			cmp.Or(n.Payment.ID, d.ChargeID, "of unknown id"), word(n.Kind), word(d.State), word(d.Reason))
+		s.o.Alert(ctx, what, order, nil)
+	}
+	if r := n.Refund; r != nil && r.State == payment.RefundFailed {
+		what := fmt.Sprintf("refund %s of payment %s failed at the provider: the customer does not have the money", r.ID, r.PaymentID)
+		s.o.Alert(ctx, what, order, nil)
+	}
 }
 
 // stray says whether a notice about an order that is not known is a dead letter: somebody's money is there for nothing. A

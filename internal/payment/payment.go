@@ -6,16 +6,19 @@
 // is never a decline: it is ErrUnknown, and who meets it asks again under the same order id.
 //
 // The core (Provider) is small; what only some providers can do (Authorizer, Refunder, Notifier, Lister) is asked for by
-// type assertion. Check tells at start whether a provider can do enough to be sold with.
+// type assertion (capability.go). Check tells at start whether a provider can do enough to be sold with, CapabilitiesOf
+// what it can do at all. notice.go has what its webhooks say.
 //
 // Start reading at Provider, then State. Adapters: sandbox (an honest little payment service with faults on demand),
-// instant (in memory, for the bench). paymenttest.Exercise is the contract of this file as tests; every adapter runs it.
+// instant (in memory, for the bench), stripe (real money). paymenttest.Exercise is the contract of this package as tests;
+// every adapter runs it.
 package payment
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 )
 
@@ -95,8 +98,11 @@ type Payment struct {
 	AmountMinor     int64   `json:"amount_minor"`
 	AuthorizedMinor int64   `json:"authorized_minor"` // ever reserved; stays when captured or voided
 	CapturedMinor   int64   `json:"captured_minor"`   // ever taken; 0 unless Captured
-	RefundedMinor   int64   `json:"refunded_minor"`   // given back of that, ≤ CapturedMinor
+	RefundedMinor   int64   `json:"refunded_minor"`   // given back of that, ≤ CapturedMinor; refunds that are done only
 	Decline         Decline `json:"decline"`          // zero unless Declined
+	// Action is what the customer has to do before a Pending payment can go on (3-D Secure); nil where nothing. It comes
+	// from Charge and Lookup, is for that customer alone, and is never logged, stored or published.
+	Action *Action `json:"-"`
 	// Revision grows with every change of this payment, so that of two pictures of it the later is known. 0 where the
 	// provider has none.
 	Revision  int64     `json:"revision"`
@@ -104,13 +110,24 @@ type Payment struct {
 	Refunds   []Refund  `json:"refunds,omitempty"` // filled by List and Lookup, in order of creation
 }
 
-// A Refund is money given back of one captured payment.
+// A Refund is money given back, or about to be, of one captured payment.
 type Refund struct {
-	ID          string    `json:"refund_id"` // the caller's: the idempotency key
-	PaymentID   string    `json:"payment_id"`
-	AmountMinor int64     `json:"amount_minor"`
-	CreatedAt   time.Time `json:"created_at"`
+	ID          string      `json:"refund_id"` // the caller's: the idempotency key. The provider's own where it was made by hand
+	PaymentID   string      `json:"payment_id"`
+	AmountMinor int64       `json:"amount_minor"`
+	State       RefundState `json:"state"`
+	CreatedAt   time.Time   `json:"created_at"`
 }
+
+// RefundState is where one refund stands. A done refund may still fail, days later, where the customer's bank sends the
+// money back: the provider then has it again, and somebody must look.
+type RefundState string
+
+const (
+	RefundPending RefundState = "pending" // asked for and neither done nor refused yet: ask again, it must not be recorded
+	RefundDone    RefundState = "done"
+	RefundFailed  RefundState = "failed" // nothing was given back, and never will be under this refund id
+)
 
 // An Ending is what Cancel answers.
 type Ending struct {
@@ -129,31 +146,17 @@ const (
 	EndingPending   EndingResult = "pending"   // the provider cannot stop it any more and does not know yet: ask again
 )
 
-// A Notice is a verified webhook. It says that something happened, not what is true now: notices come twice, late and in
-// the wrong order. Payment is the picture at the time of the notice; Revision tells which of two pictures is later, and
-// Lookup(OrderID) what is true now.
-type Notice struct {
-	EventID string // the provider's, to be remembered for 30 days: the same id is the same notice
-	Kind    string // the provider's own word, for logs
-	OrderID string // from the provider's metadata; empty where the provider's object has none
-	Payment Payment
-	At      time.Time // when it happened, by the provider's clock
-}
-
 // A Page is a part of all payments.
 type Page struct {
 	Payments []Payment
 	Next     string // the cursor of the next page; empty on the last one
 }
 
-// Header is the part of an HTTP header that ParseWebhook needs; http.Header is one.
-type Header interface{ Get(name string) string }
-
 // Provider is the core that every adapter has. All methods are safe for concurrent use, honour ctx, and end within
 // AttemptTimeoutMax whatever ctx says. Errors are told apart with errors.Is and errors.As:
 //
-//   - ErrUnknown: no answer that can be trusted (time-out, lost connection, 5xx, nonsense). The effect may or may not
-//     have happened. Repeat the same call, or Lookup.
+//   - ErrUnknown: no answer that can be trusted (time-out, lost connection, 5xx, nonsense, too many requests). The effect
+//     may or may not have happened. Repeat the same call, or Lookup. A *Busy in its chain says when.
 //   - ErrConflict: the id was used before with other content. Nothing was done.
 //   - ErrNotFound: the provider has no such payment. Nothing was done.
 //   - ErrInvalid: the call can never work as it is (empty id, amount ≤ 0). Nothing was done, nothing was sent or kept.
@@ -183,45 +186,6 @@ type Provider interface {
 	Cancel(ctx context.Context, orderID string) (Ending, error)
 }
 
-// An Authorizer can reserve money first and take it later.
-type Authorizer interface {
-	// Capture takes an authorized payment, amountMinor in minor units, 0 < amountMinor ≤ authorized; the rest is let go.
-	// Idempotent: a payment captured with the same amount answers as it stands.
-	// Errors: ErrUnknown, ErrNotFound, ErrInvalid (also while Pending), ErrConflict (captured with another amount),
-	// *Refused (final: the money will not come, the payment is or will be Voided).
-	Capture(ctx context.Context, paymentID string, amountMinor int64) (Payment, error)
-
-	// Void lets an authorized payment go. Idempotent: a voided one answers as it stands.
-	// Errors: ErrUnknown, ErrNotFound, ErrInvalid (also while Pending), *Refused (it was captured, or never authorized).
-	Void(ctx context.Context, paymentID string) (Payment, error)
-}
-
-// A Refunder can give captured money back.
-type Refunder interface {
-	// Refund gives amountMinor of a captured payment back, once per refund id, amountMinor > 0 and at most what is left.
-	// Repeated with the same content it answers the same refund, also a refusal.
-	// Errors: ErrUnknown, ErrNotFound, ErrInvalid (also while Pending or Authorized), ErrConflict, *Refused (final: under
-	// this refund id it never happens; more than is left, or the bank's no).
-	Refund(ctx context.Context, paymentID, refundID string, amountMinor int64) (Refund, error)
-}
-
-// A Notifier reads the provider's webhooks.
-type Notifier interface {
-	// ParseWebhook verifies the signature over the raw body, its time (WebhookTolerance), mode and account, and then reads
-	// the body. It keeps nothing: who calls remembers event ids. Bodies over WebhookBytesMax are ErrMalformed.
-	// Errors: ErrSignature, ErrStale, ErrWrongAccount, ErrMalformed.
-	ParseWebhook(header Header, body []byte) (Notice, error)
-}
-
-// A Lister can show its whole books, for the audit.
-type Lister interface {
-	// List answers all payments with their refunds, at most PageMax from cursor on; the empty cursor starts. Each payment
-	// that was there when the walk began comes exactly once, one made meanwhile at most once; each is shown as it is when
-	// its page is read.
-	// Errors: ErrUnknown, ErrInvalid (a cursor that this provider did not give).
-	List(ctx context.Context, cursor string) (Page, error)
-}
-
 // Errors of the port; see Provider and Notifier.
 var (
 	ErrUnknown  = errors.New("payment: outcome unknown")
@@ -242,6 +206,37 @@ type Refused struct {
 }
 
 func (r *Refused) Error() string { return fmt.Sprintf("payment: %s refused: %s", r.Op, r.Code) }
+
+// Busy is why an outcome is unknown (it stands in the chain of an ErrUnknown) where the provider asks to come back later.
+type Busy struct {
+	Code  string        // the provider's own, stable, safe to log
+	After time.Duration // 0 where it does not say
+}
+
+func (b *Busy) Error() string {
+	return fmt.Sprintf("the provider is busy: %s, again after %v", b.Code, b.After)
+}
+
+// An Action is what a customer must do before a payment can go on. Its secret lets whoever has it finish that payment, so
+// it goes to that customer only; printed or logged it shows nothing.
+type Action struct {
+	ClientSecret string // for the provider's own script on the page; may be empty
+	RedirectURL  string // where the browser goes instead, if anywhere
+}
+
+// String hides what is in it.
+func (Action) String() string { return "action(hidden)" }
+
+// GoString hides what is in it.
+func (Action) GoString() string { return "payment.Action{hidden}" }
+
+// LogValue hides what is in it.
+func (Action) LogValue() slog.Value { return slog.StringValue("action(hidden)") }
+
+// MarshalJSON refuses: who gives an action to its customer names its fields.
+func (Action) MarshalJSON() ([]byte, error) {
+	return nil, errors.New("payment: an action is not to be stored or published")
+}
 
 // Unknown wraps what an adapter met into ErrUnknown, keeping the cause for the log.
 func Unknown(op string, cause error) error {
@@ -300,17 +295,4 @@ func validCurrency(c string) bool {
 		}
 	}
 	return true
-}
-
-// Check says whether a provider can do enough to be sold with: money that came too late must be given back by code (I6),
-// so charged money needs a Refunder, and the audit a Lister. The error names what is missing.
-func Check(p Provider) error {
-	var missing []error
-	if _, ok := p.(Refunder); !ok {
-		missing = append(missing, fmt.Errorf("payment: provider %s cannot refund, so late payments could not be given back", p.Name()))
-	}
-	if _, ok := p.(Lister); !ok {
-		missing = append(missing, fmt.Errorf("payment: provider %s cannot list its payments, so the audit could not check them", p.Name()))
-	}
-	return errors.Join(missing...)
 }

@@ -1,9 +1,11 @@
 package payment
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"testing"
 )
@@ -59,5 +61,55 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 	err := Check(core{})
 	if err == nil || !strings.Contains(err.Error(), "refund") || !strings.Contains(err.Error(), "list") {
 		t.Errorf("%v", err)
+	}
+}
+
+// whole can do everything; parts says whether its refunds may be parts.
+type whole struct {
+	core
+	Authorizer
+	Refunder
+	Notifier
+	Lister
+	parts bool
+}
+
+func (w whole) RefundsParts() bool { return w.parts }
+
+type refunds struct {
+	core
+	Refunder
+}
+
+func TestCapabilities(t *testing.T) {
+	for want, p := range map[string]Provider{
+		"cancel":                         core{},
+		"refund, partial refund, cancel": refunds{},
+		"authorize, refund, cancel, notify, list":                 whole{},
+		"authorize, refund, partial refund, cancel, notify, list": whole{parts: true},
+	} {
+		if got := CapabilitiesOf(p).String(); got != want {
+			t.Errorf("%T can %q, want %q", p, got, want)
+		}
+	}
+}
+
+// An action lets whoever has it finish a payment: no way of printing a payment may show it.
+func TestActionIsNeverShown(t *testing.T) {
+	p := Payment{ID: "pay_1", State: Pending, Action: &Action{ClientSecret: "topsecret", RedirectURL: "https://topsecret.example"}}
+	var log strings.Builder
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	logger.Info("payment", "action", *p.Action, "pointer", p.Action, "payment", p)
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("payment", "action", *p.Action, "pointer", p.Action, "payment", p)
+	stored, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := json.Marshal(p.Action); err == nil {
+		t.Error("an action can be stored")
+	}
+	shown := fmt.Sprintf("%v %+v %#v %s %v %+v %#v", p, p, p, p.Action, *p.Action, *p.Action, *p.Action) + log.String() + string(stored)
+	if strings.Contains(shown, "topsecret") {
+		t.Errorf("it is shown: %s", shown)
 	}
 }

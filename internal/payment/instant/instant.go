@@ -212,7 +212,7 @@ func (p *Provider) Refund(_ context.Context, paymentID, refundID string, amountM
 		return payment.Refund{}, fmt.Errorf("%w: refund %s: payment_id or amount_minor differs", payment.ErrConflict, refundID)
 	}
 	if !found {
-		r = refund{Refund: payment.Refund{ID: refundID, PaymentID: paymentID, AmountMinor: amountMinor, CreatedAt: now}}
+		r = refund{Refund: payment.Refund{ID: refundID, PaymentID: paymentID, AmountMinor: amountMinor, State: payment.RefundDone, CreatedAt: now}}
 		switch {
 		case paid.State != payment.Captured:
 			r.refusal = "not_captured"

@@ -146,7 +146,16 @@ func (s *Service) scanRefund(rows *sql.Rows) (refundRow, error) {
 	err := rows.Scan(&r.ID, &r.seq, &r.AmountMinor, &r.refusal, &createdMillis)
 	r.PaymentID = s.paymentID(r.seq)
 	r.CreatedAt = time.UnixMilli(createdMillis).UTC()
+	r.State = refundState(r.refusal)
 	return r, err
+}
+
+// refundState: a refund of the sandbox is done or refused at once.
+func refundState(refusal string) payment.RefundState {
+	if refusal != "" {
+		return payment.RefundFailed
+	}
+	return payment.RefundDone
 }
 
 const refundColumns = "refund_id, payment_seq, amount_minor, refusal, created_ms"
@@ -196,6 +205,7 @@ func (s *Service) refund(ctx context.Context, paymentID, refundID string, amount
 				return settled[payment.Refund]{}, err
 			}
 		}
+		r.State = refundState(r.refusal)
 		err = t.exec("INSERT INTO refunds ("+refundColumns+") VALUES (?, ?, ?, ?, ?)",
 			r.ID, r.seq, r.AmountMinor, r.refusal, r.CreatedAt.UnixMilli())
 		if err != nil || r.refusal != "" {
