@@ -164,15 +164,7 @@ func (a *api) showTicket(names planNames, t *ledger.Ticket, currency string) Tic
 }
 
 func (a *api) bookingGet(w http.ResponseWriter, r *request) error {
-	order, err := pathID(r, "booking_id", id.Order, fault.OrderUnknown)
-	if err != nil {
-		return err
-	}
-	o, err := a.Booking.Order(r.Context(), r.customer, order)
-	if err != nil {
-		return err
-	}
-	return a.booking(w, r, http.StatusOK, o)
+	return a.booking(w, r, http.StatusOK, *r.order)
 }
 
 func (a *api) bookingsList(w http.ResponseWriter, r *request) error {
@@ -205,25 +197,12 @@ func (a *api) bookingsList(w http.ResponseWriter, r *request) error {
 }
 
 func (a *api) ticketGet(w http.ResponseWriter, r *request) error {
-	name, picture := strings.CutSuffix(r.PathValue("ticket_id"), ".png")
-	number, err := id.Parse(id.Ticket, name)
-	if err != nil {
-		return fault.New(fault.TicketUnknown, "")
-	}
-	t, err := a.Ledger.Ticket(r.Context(), number)
-	switch {
-	case errors.Is(err, ledger.ErrNotFound):
-		return fault.New(fault.TicketUnknown, "")
-	case err != nil:
-		return err
-	case t.Customer != r.customer:
-		return fault.New(fault.WrongCustomer, "")
-	}
-	text, err := a.sign(&t)
+	t := r.ticket
+	text, err := a.sign(t)
 	if err != nil {
 		return err
 	}
-	if picture {
+	if strings.HasSuffix(r.PathValue("ticket_id"), ".png") {
 		return ticketPicture(w, text)
 	}
 	names, err := a.withPlan(r, t.Event)
@@ -234,7 +213,7 @@ func (a *api) ticketGet(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	shown := a.showTicket(names, &t, o.Currency)
+	shown := a.showTicket(names, t, o.Currency)
 	shown.QR = text
 	return write(w, http.StatusOK, shown)
 }

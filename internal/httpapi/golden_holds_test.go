@@ -156,10 +156,9 @@ func TestGoldenHoldInvalid(t *testing.T) {
 func TestGoldenHoldWithoutLedger(t *testing.T) {
 	w := newWorld(t)
 	a := w.post(w.seatsBody("now", "A-A-1"), "ann")
-	w.token("ann")
+	h := w.hold("ann", w.seatsBody("now", "A-B-1", "A-B-2")).ID
 	w.ledger.failWith(fmt.Errorf("the line went dead: %w", ledger.ErrOutcomeUnknown))
 	w.golden("hold_make/outcome_unknown", a)
-	h := id.ID(1).Text(id.Hold)
 	w.golden("hold_release/outcome_unknown", ask{method: "DELETE", path: "/v1/holds/" + h, customer: "ann"})
 	w.golden("hold_extend/outcome_unknown", ask{method: "POST", path: "/v1/holds/" + h + "/extend", customer: "ann"})
 	w.golden("booking_make/outcome_unknown", ask{method: "POST", path: "/v1/bookings", customer: "ann", key: "k", body: fmt.Sprintf(`{"hold_id":%q,"payment_token":"t"}`, h)})

@@ -224,30 +224,11 @@ func (a *api) holdNow(w http.ResponseWriter, r *request, h *ledger.Hold) error {
 	return write(w, http.StatusOK, showHold(names, h))
 }
 
-func (a *api) holdGet(w http.ResponseWriter, r *request) error {
-	hold, err := pathID(r, "hold_id", id.Hold, fault.HoldUnknown)
-	if err != nil {
-		return err
-	}
-	h, err := a.Ledger.Hold(r.Context(), hold)
-	switch {
-	case errors.Is(err, ledger.ErrNotFound):
-		return fault.New(fault.HoldUnknown, "")
-	case err != nil:
-		return err
-	case h.Customer != r.customer:
-		return fault.New(fault.WrongCustomer, "")
-	}
-	return a.holdNow(w, r, &h)
-}
+func (a *api) holdGet(w http.ResponseWriter, r *request) error { return a.holdNow(w, r, r.hold) }
 
 // holdCommand gives a command about a hold to the ledger and answers with the hold.
-func (a *api) holdCommand(w http.ResponseWriter, r *request, command func(hold, customer id.ID) ledger.Command) error {
-	hold, err := pathID(r, "hold_id", id.Hold, fault.HoldUnknown)
-	if err != nil {
-		return err
-	}
-	result, err := a.Commands.Do(r.Context(), command(hold, r.customer))
+func (a *api) holdCommand(w http.ResponseWriter, r *request, command ledger.Command) error {
+	result, err := a.Commands.Do(r.Context(), command)
 	if err != nil {
 		return err
 	}
@@ -258,9 +239,9 @@ func (a *api) holdCommand(w http.ResponseWriter, r *request, command func(hold, 
 }
 
 func (a *api) holdRelease(w http.ResponseWriter, r *request) error {
-	return a.holdCommand(w, r, func(hold, customer id.ID) ledger.Command { return ledger.Release{Hold: hold, Customer: customer} })
+	return a.holdCommand(w, r, ledger.Release{Hold: r.hold.ID, Customer: r.customer})
 }
 
 func (a *api) holdExtend(w http.ResponseWriter, r *request) error {
-	return a.holdCommand(w, r, func(hold, customer id.ID) ledger.Command { return ledger.Extend{Hold: hold, Customer: customer} })
+	return a.holdCommand(w, r, ledger.Extend{Hold: r.hold.ID, Customer: r.customer})
 }

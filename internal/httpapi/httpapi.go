@@ -56,6 +56,7 @@ type Options struct {
 		Do(context.Context, ledger.Command) (ledger.Result, error)
 	}
 	Identity Authenticator
+	Roles    Roles // nil: nobody has one
 	NewID    func(shard int) (id.ID, error)
 	// FieldKey is the secret under which fields of idempotent requests are hashed (A12).
 	FieldKey []byte
@@ -115,9 +116,9 @@ func (a *api) handler() http.Handler {
 		byPath[r.Path] = true
 	}
 	for path := range byPath {
-		mux.Handle(path, a.serve(route{ID: "method_not_allowed", handle: wrongMethod(a.methods(path))}))
+		mux.Handle(path, a.serve(route{ID: "method_not_allowed", Who: public, handle: wrongMethod(a.methods(path))}))
 	}
-	unknown := a.serve(route{ID: "not_found", handle: func(http.ResponseWriter, *request) error {
+	unknown := a.serve(route{ID: "not_found", Who: public, handle: func(http.ResponseWriter, *request) error {
 		return fault.New(fault.NotFound, "the API is described at /openapi.json and /docs")
 	}})
 	mux.Handle("/", unknown)

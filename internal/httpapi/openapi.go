@@ -80,7 +80,7 @@ func operation(registry huma.Registry, r route) *huma.Operation {
 		op.Parameters = append(op.Parameters, &huma.Param{Name: "Idempotency-Key", In: "header", Required: r.Key == keyRequired, Schema: text,
 			Description: "a new random value for each new request; the same one when it is repeated"})
 	}
-	if r.Auth {
+	if r.Who.signedIn() {
 		op.Security = []map[string][]string{{"customer": {}}}
 	}
 	if r.Body != nil {
@@ -114,9 +114,7 @@ func (r route) statuses() []int {
 // faults are those of the route's own and of what it has in common with others.
 func (r route) faults() []fault.Code {
 	all := append(slices.Clone(r.Faults), fault.BadRequest, fault.Busy, fault.Internal)
-	if r.Auth {
-		all = append(all, fault.SignInRequired, fault.TokenInvalid)
-	}
+	all = append(all, r.Who.faults()...)
 	if r.Body != nil {
 		all = append(all, fault.BodyTooLarge, fault.Unsupported)
 	}
@@ -250,7 +248,7 @@ var docsPage = template.Must(template.New("docs").Parse(`<!doctype html><html la
 <p>Times are RFC 3339, money is in minor units. Requests of a customer carry <code>Authorization: Bearer</code>. A refusal is
 <code>application/problem+json</code> with one of the <a href="#codes">codes</a> below.</p>
 {{range .Tags}}<h2>{{.Name}}</h2>{{range .Routes}}
-<h3 id="{{.Anchor}}"><code><span class="verb">{{.Method}}</span> {{.Path}}</code></h3><p>{{.Summary}}.{{if .Auth}} Needs a signed-in customer.{{end}}{{if .KeyRequired}} Needs an Idempotency-Key.{{end}}{{if .KeyOptional}} Takes an Idempotency-Key.{{end}}</p>
+<h3 id="{{.Anchor}}"><code><span class="verb">{{.Method}}</span> {{.Path}}</code></h3><p>{{.Summary}}. For {{.Who}}.{{if .KeyRequired}} Needs an Idempotency-Key.{{end}}{{if .KeyOptional}} Takes an Idempotency-Key.{{end}}</p>
 {{if .Notes}}<p class="quiet">{{.Notes}}</p>{{end}}{{range .Query}}<p><code>?{{.Name}}=</code> {{.Doc}}</p>{{end}}{{if .Example}}<pre>{{.Example}}</pre>{{end}}
 <p class="quiet">Codes: {{range $i, $c := .Codes}}{{if $i}}, {{end}}<a href="#{{$c}}"><code>{{$c}}</code></a>{{end}}</p>{{end}}{{end}}
 <h2 id="codes">Codes</h2><div class="scroll"><table><thead><tr><th>Code</th><th>Status</th><th>Repeat?</th><th>Meaning</th></tr></thead><tbody>

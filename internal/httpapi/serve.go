@@ -13,8 +13,10 @@ import (
 	"syscall"
 	"time"
 
+	"onsale/internal/catalog"
 	"onsale/internal/fault"
 	"onsale/internal/id"
+	"onsale/internal/identity"
 	"onsale/internal/ledger"
 )
 
@@ -22,10 +24,20 @@ import (
 type request struct {
 	*http.Request
 	route    string
-	id       string // of the request, in the answer and the log
-	customer id.ID
+	id       string          // of the request, in the answer and the log
+	customer id.ID           // who asks, 0 where the route is for everybody
 	key      string          // Idempotency-Key
 	client   context.Context // ends when the client goes away, not when our time for the request is up
+
+	// Of a route whose Who names a thing: the thing as it was read for the check, where it is one of these.
+	hold   *ledger.Hold
+	order  *ledger.Order
+	ticket *ledger.Ticket
+	refund *ledger.Refund
+	event  *catalog.Event
+	// Of a route for members: for whom, and in which role, the customer acts.
+	organizer id.ID
+	role      identity.Role
 }
 
 // statusGone is what is counted for a client that went away before it had an answer. It is never sent.
@@ -133,7 +145,7 @@ func (a *api) prepare(rt route, r *request) error {
 	if len(r.URL.RawQuery) > QueryBytesMax {
 		return fault.New(fault.BadRequest, "the query is longer than %d bytes", QueryBytesMax)
 	}
-	if rt.Auth {
+	if rt.Who.signedIn() {
 		token, err := bearer(r.Header.Values("Authorization"))
 		if err != nil {
 			return err
@@ -141,6 +153,9 @@ func (a *api) prepare(rt route, r *request) error {
 		if r.customer, err = a.Identity.Authenticate(r.Context(), token); err != nil {
 			return err
 		}
+	}
+	if err := a.allow(r, rt.Who); err != nil {
+		return err
 	}
 	if rt.Key == keyNone {
 		return nil

@@ -54,6 +54,9 @@ type world struct {
 	sandbox   *sandbox.Service
 	throwaway *identity.Throwaway
 	newID     func(int) (id.ID, error)
+	house     id.ID // the organizer of everything
+	rival     id.ID // another one
+	roles     *roles
 	log       *log
 	answered  chan string // routes, as they are answered; dropped where nobody listens
 
@@ -152,7 +155,7 @@ performances:
 `
 
 func newWorld(t testing.TB) *world {
-	w := &world{t: t, events: map[string]id.ID{}, time: morning, log: &log{}, answered: make(chan string, 1000)}
+	w := &world{t: t, events: map[string]id.ID{}, time: morning, log: &log{}, roles: &roles{of: map[id.ID]map[id.ID]identity.Role{}}, answered: make(chan string, 1000)}
 	ctx := t.Context()
 	dir := t.TempDir()
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -178,7 +181,7 @@ func newWorld(t testing.TB) *world {
 	seed := bytes.Repeat([]byte{7}, ed25519.SeedSize)
 	w.api, err = newAPI(Options{
 		Catalog: w.catalog, Inventory: w.inventory, Booking: w.booking, Ledger: w.ledger, Commands: w.batcher,
-		Identity: authenticator{verifier}, NewID: w.newID, FieldKey: []byte("a key of a test, long enough"),
+		Identity: authenticator{verifier}, Roles: w.roles, NewID: w.newID, FieldKey: []byte("a key of a test, long enough"),
 		TicketKey: func() (ticket.Key, error) {
 			return ticket.Key{KID: "0A1B2C3D", Private: ed25519.NewKeyFromSeed(seed), Test: true}, nil
 		},
@@ -212,12 +215,41 @@ func (a authenticator) Authenticate(ctx context.Context, token string) (id.ID, e
 	return c.ID, err
 }
 
+// roles are who may do what for whom.
+type roles struct {
+	mu sync.Mutex
+	of map[id.ID]map[id.ID]identity.Role // by customer and organizer
+}
+
+func (r *roles) Role(_ context.Context, customer, organizer id.ID) (identity.Role, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.of[customer][organizer], nil
+}
+
+func (r *roles) set(customer id.ID, all map[id.ID]identity.Role) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.of[customer] = all
+}
+
+// customer is the number of who a test calls by a name.
+func (w *world) customer(name string) id.ID {
+	w.t.Helper()
+	number, err := w.api.Identity.Authenticate(w.t.Context(), w.token(name))
+	w.must(err)
+	return number
+}
+
 // sell imports the events and loads those that people may see.
 func (w *world) sell() {
 	ctx := w.t.Context()
 	w.plan = venue.Generate(venue.GenerateOptions{Seats: 60})
 	organizer, err := w.catalog.EnsureOrganizer(ctx, "house", "House")
 	w.must(err)
+	other, err := w.catalog.EnsureOrganizer(ctx, "rival", "Rival")
+	w.must(err)
+	w.house, w.rival = organizer.ID, other.ID
 	hash, err := w.catalog.PutPlan(ctx, organizer.ID, w.plan)
 	w.must(err)
 	file, err := eventfile.Parse([]byte(worldFile))
@@ -308,10 +340,10 @@ type reply struct {
 	body   []byte
 }
 
-// ask sends a request over the wire.
-func (w *world) ask(a ask) reply {
+// request is the ask as a request to a server.
+func (w *world) request(server string, a ask) *http.Request {
 	w.t.Helper()
-	r, err := http.NewRequestWithContext(w.t.Context(), cmp.Or(a.method, "GET"), w.server.URL+a.path, strings.NewReader(a.body))
+	r, err := http.NewRequestWithContext(w.t.Context(), cmp.Or(a.method, "GET"), server+a.path, strings.NewReader(a.body))
 	w.must(err)
 	if a.body != "" {
 		r.Header.Set("Content-Type", "application/json")
@@ -325,6 +357,21 @@ func (w *world) ask(a ask) reply {
 	for name, values := range a.header {
 		r.Header[name] = values
 	}
+	return r
+}
+
+// askHandler asks in process.
+func (w *world) askHandler(h http.Handler, a ask) reply {
+	w.t.Helper()
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, w.request("http://onsale.test", a))
+	return reply{rec.Code, rec.Header(), rec.Body.Bytes()}
+}
+
+// ask sends a request over the wire.
+func (w *world) ask(a ask) reply {
+	w.t.Helper()
+	r := w.request(w.server.URL, a)
 	// No redirects, and no unpacking: a test sees what was sent.
 	transport := &http.Transport{DisableCompression: true, DisableKeepAlives: true}
 	response, err := transport.RoundTrip(r)
