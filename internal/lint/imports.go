@@ -56,8 +56,10 @@ var table = map[string]place{
 	"ledger/decide": {kind: domain, layer: 4},
 	"outbox":        {kind: domain, layer: 4},
 	"catalog":       {kind: domain, layer: 5},
+	"guard":         {kind: domain, layer: 2},
 	"inventory":     {kind: domain, layer: 6},
 	"booking":       {kind: domain, layer: 7},
+	"door":          {kind: domain, layer: 7},
 
 	"catalog/eventfile": {kind: adapter, port: "catalog"},
 	"control":           {kind: adapter, port: "catalog"}, // and of identity and keys, which lie below it
