@@ -120,6 +120,12 @@ type Event struct {
 	Orphans         Orphans         `json:"orphans"`
 	Quotas          []Quota         `json:"quotas,omitempty"`
 
+	Refunds   RefundRule   `json:"refunds,omitzero"`
+	Exchanges ExchangeRule `json:"exchanges,omitzero"`
+	Transfers TransferRule `json:"transfers,omitzero"`
+	Documents bool         `json:"documents_required,omitempty"` // each ticket names its attendee and their identity document
+	Gates     []Gate       `json:"gates,omitempty"`
+
 	Updated time.Time `json:"updated_at"`
 }
 

@@ -30,6 +30,7 @@ func (e *Event) LedgerEvent(plan *venue.Plan) (ledger.Event, error) {
 		r.Add(0, "state", "%q is not a state of the ledger", string(e.State))
 	}
 	l.State = state
+	e.ruled(&r, &l, plan)
 	if err := r.Err(); err != nil {
 		return ledger.Event{}, err
 	}

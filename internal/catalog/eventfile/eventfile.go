@@ -156,6 +156,7 @@ type settings struct {
 	event     catalog.Event
 	hasCloses bool
 	perHold   bool // seats_per_hold_max is said
+	before    before
 }
 
 func (f *reader) defaults() settings {
@@ -203,6 +204,7 @@ func (f *reader) common(s *settings, o *object) {
 	if o.has("orphans") {
 		f.orphans(&e.Orphans, o.object("orphans"))
 	}
+	f.rules(s, o)
 	e.HoldTTL = o.duration("hold_ttl", e.HoldTTL)
 	e.PaymentWindow = o.duration("payment_window", e.PaymentWindow)
 	e.ExtendMax = o.number("extend_max", e.ExtendMax)
@@ -225,6 +227,7 @@ func (f *reader) performance(top settings, path string, n *yaml.Node) catalog.Ev
 	if !s.hasCloses {
 		e.SaleCloses = e.Starts
 	}
+	s.before.from(e)
 	if !s.perHold {
 		e.SeatsPerHoldMax = catalog.DefaultSeatsPerHoldMax
 		if e.Limits.Event > 0 {

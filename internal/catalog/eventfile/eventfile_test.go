@@ -24,7 +24,7 @@ func sample(t testing.TB, name string) []byte {
 }
 
 func TestSamplesAreReadAsTheGoldenFilesSay(t *testing.T) {
-	for _, name := range []string{"aurora.yaml", "tabs.json"} {
+	for _, name := range []string{"aurora.yaml", "rules.yaml", "tabs.json"} {
 		t.Run(name, func(t *testing.T) {
 			file, err := Parse(sample(t, name))
 			if err != nil {
@@ -91,6 +91,11 @@ func TestWhatIsWrongIsSaidWithLineKeyAndMend(t *testing.T) {
 		{"orphans", "mode: warn", "mode: maybe", `orphans.mode: "maybe" must be off, warn or refuse`},
 		{"window", "sale: { opens: 2027-03-02T10:00", "sale: { opens: 2027-07-02T10:00", "performances[1].sale.closes: must be after sale.opens"},
 		{"steps", "at: 2027-05-01T10:00", "at: soon", "quotas[0].steps[0].at"},
+		{"a rule without an end", "extend_max: 1", "refunds: { fee_percent: 10 }", "refunds.until: is missing: until when?"},
+		{"a rule with two ends", "extend_max: 1", "transfers: { until: 2027-06-01T10:00, until_before: 3h }", "transfers.until: and until_before say the same"},
+		{"a rule that ends after the start", "extend_max: 1", "exchanges: { until: 2027-09-01T10:00 }", "performances[0].exchanges.until: must not be after starts"},
+		{"more than all is kept", "extend_max: 1", "refunds: { until_before: 3h, fee_percent: 101 }", "refunds.fee_percent"},
+		{"a gate twice", "extend_max: 1", "gates: [{ key: a }, { key: a }]", `gates[1].key: "a" is there twice`},
 		{"alias", "{ category: standing, name: Standing", "*x", "alias"},
 		{"format", "format: 1", "format: 2", "use a newer program"},
 		{"two documents", "performances:", "---\nperformances:", "more than one document"},
