@@ -28,10 +28,12 @@ func (s peopleStore) PutCode(ctx context.Context, c identity.Code, limits []iden
 			if err != nil {
 				return err
 			}
-			if !until.IsZero() {
+			if !until.IsZero() && (reached < 0 || i < reached) {
 				reached, free = i, until
-				return errLimit // nothing of this is kept
 			}
+		}
+		if reached >= 0 {
+			return errLimit // nothing of this is kept
 		}
 		_, err := tx.ExecContext(ctx, s.q(`INSERT INTO {sign_in_codes} (ask, kid, sum, tries, expires_ms) VALUES ($1, $2, $3, 0, $4)
 			ON CONFLICT (ask) DO UPDATE SET kid = excluded.kid, sum = excluded.sum, tries = 0, expires_ms = excluded.expires_ms`),
@@ -119,6 +121,11 @@ func (s peopleStore) OpenSignIn(ctx context.Context, o identity.Opening) (id.ID,
 		_, err = tx.ExecContext(ctx, s.q(`INSERT INTO {sign_ins} (token, id, customer_id, method, created_ms, seen_ms, expires_ms)
 			VALUES ($1, $2, $3, $4, $5, $6, $7)`), o.SignIn.Token[:], int64(o.SignIn.ID), int64(customer), string(o.SignIn.Method),
 			millis(o.SignIn.Created), millis(o.SignIn.Seen), millis(o.SignIn.Expires))
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, s.q(`DELETE FROM {sign_ins} WHERE customer_id = $1 AND id NOT IN
+			(SELECT id FROM {sign_ins} WHERE customer_id = $1 ORDER BY created_ms DESC, id DESC LIMIT $2)`), int64(customer), o.Max)
 		return err
 	})
 	if err != nil {
@@ -200,11 +207,11 @@ func (s peopleStore) PruneSignIns(ctx context.Context, now, mailsBefore, idleBef
 		query  string
 		before time.Time
 	}{
-		{`DELETE FROM {sign_in_codes} WHERE ask IN (SELECT ask FROM {sign_in_codes} WHERE expires_ms <= $1 LIMIT $2)`, now},
-		// Again outside: a mail may be counted between the two.
-		{`DELETE FROM {sign_in_mails} WHERE last_ms < $1 AND subject IN (SELECT subject FROM {sign_in_mails} WHERE last_ms < $1 LIMIT $2)`, mailsBefore},
+		// Again outside: a code may be replaced, a mail counted, between the two.
+		{`DELETE FROM {sign_in_codes} WHERE expires_ms <= $1 AND ask IN (SELECT ask FROM {sign_in_codes} WHERE expires_ms <= $1 LIMIT $2)`, now},
+		{`DELETE FROM {sign_in_mails} WHERE last_ms <= $1 AND subject IN (SELECT subject FROM {sign_in_mails} WHERE last_ms <= $1 LIMIT $2)`, mailsBefore},
 		{`DELETE FROM {sign_ins} WHERE token IN (SELECT token FROM {sign_ins} WHERE expires_ms <= $1 LIMIT $2)`, now},
-		{`DELETE FROM {sign_ins} WHERE seen_ms < $1 AND token IN (SELECT token FROM {sign_ins} WHERE seen_ms < $1 LIMIT $2)`, idleBefore},
+		{`DELETE FROM {sign_ins} WHERE seen_ms <= $1 AND token IN (SELECT token FROM {sign_ins} WHERE seen_ms <= $1 LIMIT $2)`, idleBefore},
 		{`DELETE FROM {invitations} WHERE id IN (SELECT id FROM {invitations} WHERE expires_ms <= $1 LIMIT $2)`, now},
 	} {
 		n, err := affected(s.write.ExecContext(ctx, s.q(prune.query), millis(prune.before), max))

@@ -24,7 +24,9 @@ const (
 	Unsupported        Code = "unsupported_media_type"
 	SignInRequired     Code = "sign_in_required"
 	TokenInvalid       Code = "token_invalid"
+	CodeWrong          Code = "code_wrong"
 	PaymentDeclined    Code = "payment_declined"
+	CrossOrigin        Code = "cross_origin"
 	NotAdmitted        Code = "not_admitted"
 	AdmissionExpired   Code = "admission_expired"
 	WrongCustomer      Code = "wrong_customer"
@@ -80,7 +82,9 @@ var Catalogue = []Entry{
 	{KeyMissing, 400, false, "This call needs an Idempotency-Key header.", "此调用需要 Idempotency-Key 请求头。"},
 	{SignInRequired, 401, false, "Please sign in first.", "请先登录。"},
 	{TokenInvalid, 401, false, "This sign-in is not valid or has run out. Please sign in again.", "登录无效或已过期，请重新登录。"},
+	{CodeWrong, 401, false, "This code is not right, or it has run out. Check it, or ask for a new one.", "验证码不正确或已失效，请核对，或重新获取。"},
 	{PaymentDeclined, 402, false, "The payment was declined. You can try another card while your hold lasts.", "付款被拒绝。在保留时间内可以换一张卡再试。"},
+	{CrossOrigin, 403, false, "A page of another site sent this. Please begin on our own pages.", "该请求来自其他网站的页面，请从本站页面操作。"},
 	{NotAdmitted, 403, false, "Please go through the waiting room first.", "请先进入等候室排队。"},
 	{AdmissionExpired, 403, false, "Your time inside has run out.", "您的购票时间已结束。"},
 	{WrongCustomer, 403, false, "This belongs to another customer.", "这属于另一位顾客。"},

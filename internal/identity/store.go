@@ -73,7 +73,8 @@ type MailLimit struct {
 // minutes by seconds.
 type SignInStore interface {
 	// PutCode keeps a code, in place of an earlier one of the same Ask, and counts a mail for each limit. Where a limit is
-	// reached nothing is kept or counted, and the answer says which one (its index) and when it has room again.
+	// reached nothing is kept or counted; reached is its index (the first of several) and free when it has room again. -1:
+	// none is.
 	PutCode(ctx context.Context, c Code, limits []MailLimit, now time.Time) (reached int, free time.Time, err error)
 	// TryCode counts a try and answers the code to compare with: the count is durable before the caller compares.
 	// ErrNoCode where there is none, its time is up or it was tried triesMax times.
@@ -92,8 +93,8 @@ type SignInStore interface {
 	EndSignIn(ctx context.Context, token Hash) error
 	EndSignIns(ctx context.Context, customer id.ID) error
 	EndSignInOf(ctx context.Context, customer, number id.ID) error
-	// PruneSignIns removes codes whose time is up, mails counted before `before`, sign-ins that expired, or were not seen
-	// since idleBefore, and expired invitations; at most max of each.
+	// PruneSignIns removes codes whose time is up, mails counted up to mailsBefore, sign-ins that expired or were seen last
+	// up to idleBefore, and expired invitations; at most max of each.
 	PruneSignIns(ctx context.Context, now, mailsBefore, idleBefore time.Time, max int) (int, error)
 }
 
@@ -104,6 +105,7 @@ type Opening struct {
 	Candidate id.ID // of a new customer
 	SignIn    SignIn
 	Replaces  Hash
+	Max       int // sign-ins that the customer keeps, the newest
 }
 
 // A RoleStore keeps who may do what for which organizer. What changes something takes the entry of the audit log, which is
