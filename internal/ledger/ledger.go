@@ -36,6 +36,9 @@ const (
 	KeepChanges = Duration(10 * 60 * 1000)
 	// ReturnedPatience is how long a returned seat waits for an offer before a plain Hold may take it.
 	ReturnedPatience = Duration(30 * 1000)
+	// CheckInPastMax is how old, and CheckInAheadMax how far ahead, a use may be that a door decided offline.
+	CheckInPastMax  = Duration(7 * 24 * 60 * 60 * 1000)
+	CheckInAheadMax = Duration(5 * 60 * 1000)
 )
 
 // Time is Unix milliseconds on the shard's clock, which never goes back.

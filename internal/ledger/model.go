@@ -15,7 +15,8 @@ import (
 // compared with. It keeps maps under one mutex and has no counters; whatever bounds a claim is counted from scratch by
 // going through all holds and tickets. It forgets nothing and is durable only as long as the process lives.
 //
-// Read Apply, then holdSeats and expire (model_hold.go), overBounds (model_bounds.go) and confirm (model_pay.go).
+// Read Apply, then holdSeats and expire (model_hold.go), overBounds (model_bounds.go) and confirm (model_pay.go); then how
+// money goes back, beginRefund (model_refund.go), and swap (model_exchange.go).
 type Model struct {
 	mu     sync.Mutex
 	source func() Time
@@ -27,6 +28,8 @@ type Model struct {
 	tickets  map[id.ID]*Ticket
 	payments map[modelPayment]*Payment
 	refunds  map[id.ID]*Refund
+	checkIns []*CheckedIn
+	history  []ClaimStep
 	keys     map[modelKey]modelEffect
 	notices  []modelNotice
 	leases   map[string]Lease
@@ -64,9 +67,8 @@ type modelKey struct {
 }
 
 type modelEffect struct {
-	fields []KeyField
-	hold   id.ID // of OpHold
-	order  id.ID // of OpBooking
+	fields  []KeyField
+	subject id.ID // OpHold: the hold; OpBooking: the order; OpRefund: the first refund; OpTransfer: the new ticket
 }
 
 // NewModel makes an empty ledger that takes the time from now.
@@ -142,6 +144,20 @@ func (m *Model) apply(c Command) Result {
 		return m.failPayment(c)
 	case RecordPayment:
 		return m.recordPayment(c)
+	case BeginRefund:
+		return m.beginRefund(c)
+	case RefuseRefund:
+		return m.refuseRefund(c)
+	case RetryRefund:
+		return m.retryRefund(c)
+	case ReleaseSeats:
+		return m.releaseSeats(c)
+	case Transfer:
+		return m.transfer(c)
+	case CheckIn:
+		return m.checkIn(c)
+	case UndoCheckIn:
+		return m.undoCheckIn(c)
 	case Sweep:
 		return m.sweep(c)
 	case Block:
@@ -178,10 +194,18 @@ func (m *Model) known(customer id.ID, operation string, key Key) (answer Result,
 	if field := fieldDiffering(effect.fields, key.Fields); field != "" {
 		return refuseField(fault.KeyReused, field), true
 	}
-	if operation == OpHold {
-		return Result{Repeat: true, Hold: m.holdNow(effect.hold)}, true
+	switch operation {
+	case OpHold:
+		answer = Result{Hold: m.holdNow(effect.subject)}
+	case OpBooking:
+		answer = m.answer(m.orders[effect.subject])
+	case OpRefund:
+		answer = m.refundAnswer(m.refunds[effect.subject])
+	case OpTransfer:
+		answer = Result{Ticket: m.ticketNow(effect.subject)}
 	}
-	return m.asBefore(m.orders[effect.order], 0), true
+	answer.Repeat = true
+	return answer, true
 }
 
 // fieldDiffering is the name of the first field that is not the same in both, "" where all are.
@@ -204,9 +228,9 @@ func fieldDiffering(stored, given []KeyField) string {
 	return ""
 }
 
-func (m *Model) remember(customer id.ID, operation string, key Key, hold, order id.ID) {
+func (m *Model) remember(customer id.ID, operation string, key Key, subject id.ID) {
 	if key.Value != "" {
-		m.keys[modelKey{customer, operation, key.Value}] = modelEffect{slices.Clone(key.Fields), hold, order}
+		m.keys[modelKey{customer, operation, key.Value}] = modelEffect{slices.Clone(key.Fields), subject}
 	}
 }
 

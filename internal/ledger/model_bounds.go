@@ -25,41 +25,31 @@ func (e *modelEvent) areaPlace(area int32) modelPlace {
 	return modelPlace{-1, area, e.layout.Areas[area].Category, e.layout.Areas[area].Section}
 }
 
+// placesOf are the places of a hold that have not gone back since.
 func (e *modelEvent) placesOf(h *Hold) []modelPlace {
 	var places []modelPlace
 	for _, line := range h.Lines {
-		if h.Area >= 0 {
+		switch {
+		case line.Gone:
+		case h.Area >= 0:
 			places = append(places, e.areaPlace(h.Area))
-		} else {
+		default:
 			places = append(places, e.seatPlace(line.Seat))
 		}
 	}
 	return places
 }
 
-// claimed counts the places for which counts is true among all that are held (also by holds whose time is up but which
-// nobody has ended) and all for which there is a valid ticket.
-func (m *Model) claimed(counts func(e *modelEvent, customer id.ID, p modelPlace) bool) int {
+// counts says whether a hold's places count: while it is live (also past its time, until somebody ends it), and while they
+// are sold. A place that was refunded is sold until it is released.
+func (h *Hold) counts() bool { return h.State == HoldLive || h.State == HoldSold }
+
+// claimed counts the places of an event for which is says so, whoever has them.
+func (m *Model) claimed(e *modelEvent, is func(p modelPlace) bool) int {
 	n := 0
 	for _, h := range m.holds {
-		if h.State != HoldLive {
-			continue
-		}
-		e := m.events[h.Event]
-		for _, p := range e.placesOf(h) {
-			if counts(e, h.Customer, p) {
-				n++
-			}
-		}
-	}
-	for _, t := range m.tickets {
-		if t.State == TicketVoid {
-			continue
-		}
-		e := m.events[t.Event]
-		p := e.placesOf(&Hold{Area: t.Area, Lines: []Line{{Seat: t.Seat}}})[0]
-		if counts(e, t.Customer, p) {
-			n++
+		if h.Event == e.ID && h.counts() {
+			n += countIf(e.placesOf(h), is)
 		}
 	}
 	return n
@@ -78,21 +68,23 @@ func (m *Model) areaServes(e *modelEvent, area int32, quantity int) bool {
 }
 
 func (m *Model) areaFree(e *modelEvent, area int32) int {
-	return e.layout.Areas[area].Capacity - m.claimed(func(of *modelEvent, _ id.ID, p modelPlace) bool {
-		return of == e && p.area == area
-	})
+	return e.layout.Areas[area].Capacity - m.claimed(e, func(p modelPlace) bool { return p.area == area })
 }
 
-// overBounds is the fault with which a claim on these places is refused by a quota or limit of the event, nil where none
-// does. Before one refuses, the expired holds that count under it end (A9).
-func (m *Model) overBounds(e *modelEvent, customer id.ID, places []modelPlace) *fault.Error {
+// overBounds is the fault with which a claim on these places, in exchange for those, is refused by a quota or limit of the
+// event, nil where none does. Before one refuses, the expired holds that count under it end (A9).
+func (m *Model) overBounds(e *modelEvent, customer id.ID, places []modelPlace, exchanged []ExchangedPlace) *fault.Error {
 	for _, q := range e.Quotas {
 		if !m.quotaServes(e, q, places) {
 			return &fault.Error{Code: fault.PlacesTaken, Field: "quota"}
 		}
 	}
+	return m.overLimits(e, customer, places, exchanged)
+}
+
+func (m *Model) overLimits(e *modelEvent, customer id.ID, places []modelPlace, exchanged []ExchangedPlace) *fault.Error {
 	for _, l := range e.Limits {
-		if !m.limitServes(e, l, customer, places) {
+		if !m.limitServes(e, l, customer, places, exchanged) {
 			field := map[LimitScope]string{PerEvent: "event", PerCategory: "category", PerShow: "show"}[l.Scope]
 			return &fault.Error{Code: fault.LimitReached, Field: field}
 		}
@@ -104,8 +96,7 @@ func (m *Model) quotaServes(e *modelEvent, q Quota, places []modelPlace) bool {
 	covers := func(p modelPlace) bool { return q.Covers(p.category, p.section) }
 	wanted := countIf(places, covers)
 	enough := func() bool {
-		claimed := m.claimed(func(of *modelEvent, _ id.ID, p modelPlace) bool { return of == e && covers(p) })
-		return claimed+wanted <= q.MaxAt(m.now)
+		return m.claimed(e, covers)+wanted <= q.MaxAt(m.now)
 	}
 	if wanted == 0 || enough() {
 		return true
@@ -116,29 +107,82 @@ func (m *Model) quotaServes(e *modelEvent, q Quota, places []modelPlace) bool {
 	return enough()
 }
 
-// limitServes leaves the limits for documents to beginPayment, where documents are known.
-func (m *Model) limitServes(e *modelEvent, l Limit, customer id.ID, places []modelPlace) bool {
-	var under func(of *modelEvent, p modelPlace) bool
-	switch l.Scope {
-	case PerEvent:
-		under = func(of *modelEvent, _ modelPlace) bool { return of == e }
-	case PerCategory:
-		under = func(of *modelEvent, p modelPlace) bool { return of == e && p.category == l.Category }
-	case PerShow:
-		under = func(of *modelEvent, _ modelPlace) bool { return of.Show == e.Show && of.hasLimit(PerShow) }
-	default:
+// limitServes leaves the limits for documents to where documents are known.
+func (m *Model) limitServes(e *modelEvent, l Limit, customer id.ID, places []modelPlace, exchanged []ExchangedPlace) bool {
+	if l.Scope == PerDocument {
 		return true
 	}
-	wanted := countIf(places, func(p modelPlace) bool { return under(e, p) })
-	enough := func() bool {
-		claimed := m.claimed(func(of *modelEvent, by id.ID, p modelPlace) bool { return by == customer && under(of, p) })
-		return claimed+wanted <= l.Max
-	}
+	wanted := m.countUnder(e, l, e, places, exchanged)
+	enough := func() bool { return m.has(customer, e, l)+wanted <= l.Max }
 	if wanted == 0 || enough() {
 		return true
 	}
 	m.expireSome(ExpireBoundMax, func(h *Hold) bool { return h.Customer == customer })
 	return enough()
+}
+
+// has is how many places count for a customer under a limit of an event: those of their holds, what they bought (also where
+// it was passed on), and what was passed on to them.
+func (m *Model) has(customer id.ID, e *modelEvent, l Limit) int {
+	n := 0
+	for _, h := range m.holds {
+		if h.Customer == customer && h.counts() {
+			of := m.events[h.Event]
+			n += m.countUnder(e, l, of, of.placesOf(h), h.Exchanged)
+		}
+	}
+	for _, t := range m.tickets {
+		if t.Customer == customer && m.orders[t.Order].Customer != customer && !t.Gone {
+			of := m.events[t.Event]
+			n += m.countUnder(e, l, of, []modelPlace{of.placeOf(t)}, nil)
+		}
+	}
+	return n
+}
+
+// countUnder counts places of an event (of) under a limit of an event (e). Those that are to be given up for them count in
+// their stead: the event's or category's own, and under a show's limit all.
+func (m *Model) countUnder(e *modelEvent, l Limit, of *modelEvent, places []modelPlace, exchanged []ExchangedPlace) int {
+	n, less := 0, 0
+	switch l.Scope {
+	case PerEvent:
+		if of == e {
+			n = len(places)
+		}
+		less = countIf(exchanged, func(x ExchangedPlace) bool { return x.Event == e.ID })
+	case PerCategory:
+		if of == e {
+			n = countIf(places, func(p modelPlace) bool { return p.category == l.Category })
+		}
+		less = countIf(exchanged, func(x ExchangedPlace) bool { return x.Event == e.ID && x.Category == l.Category })
+	case PerShow:
+		if of.Show == e.Show && of.hasLimit(PerShow) {
+			n = len(places)
+		}
+		less = len(exchanged)
+	}
+	return max(0, n-less)
+}
+
+// placeOf is the place of a ticket.
+func (e *modelEvent) placeOf(t *Ticket) modelPlace {
+	if t.Area >= 0 {
+		return e.areaPlace(t.Area)
+	}
+	return e.seatPlace(t.Seat)
+}
+
+// hasDocument counts the places for which an identity document stands: of orders that wait for their payment, and of what
+// is sold and has not gone back.
+func (m *Model) hasDocument(e *modelEvent, document string) int {
+	n := 0
+	for _, o := range m.orders {
+		sold := (o.State == OrderPaid || o.State == OrderRefunded) && m.holds[o.Hold].State == HoldSold
+		if o.Event == e.ID && (o.State == OrderPending || sold) {
+			n += countIf(o.Documents, func(d string) bool { return d == document })
+		}
+	}
+	return n
 }
 
 func (e *modelEvent) hasLimit(scope LimitScope) bool {

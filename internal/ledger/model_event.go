@@ -30,11 +30,13 @@ func (m *Model) setEvent(c SetEvent) Result {
 		if slices.Equal(old.Limits, c.Event.Limits) && reflect.DeepEqual(cloneEvent(old.Event).Quotas, cloneEvent(c.Event).Quotas) {
 			limitsAt = old.LimitsAt
 		}
-		old.Event = cloneEvent(c.Event)
-		old.LimitsAt = limitsAt
+		row := cloneEvent(c.Event)
+		row.LimitsAt, row.Sequence = limitsAt, old.Sequence
 		if stopped {
-			old.State = Stopped
+			row.State = Stopped
 		}
+		old.Event = row
+		m.publishEvent(old)
 		return Result{}
 	}
 	l := c.Layout
@@ -53,7 +55,7 @@ func (m *Model) setEvent(c SetEvent) Result {
 		}
 	}
 	row := cloneEvent(c.Event)
-	row.LimitsAt = m.now
+	row.LimitsAt, row.Sequence = m.now, 0
 	m.events[c.Event.ID] = &modelEvent{
 		Event: row,
 		seats: make([]modelSeat, n),
@@ -62,6 +64,7 @@ func (m *Model) setEvent(c SetEvent) Result {
 			Run: slices.Clone(l.Run), Quality: slices.Clone(l.Quality), Areas: slices.Clone(l.Areas),
 		},
 	}
+	m.publishEvent(m.events[c.Event.ID])
 	return Result{}
 }
 
@@ -115,6 +118,12 @@ func eventProblem(e Event) string {
 		return "sale_closes"
 	case len(e.Currency) != 3:
 		return "currency"
+	case e.Refunds.Until < 0 || e.Refunds.FeeBP < 0 || e.Refunds.FeeBP > 10_000 || e.Refunds.FeePlace < 0 || e.Refunds.FeePlace > priceMax:
+		return "refunds"
+	case e.Exchanges.Until < 0 || e.Exchanges.Fee < 0 || e.Exchanges.Fee > priceMax:
+		return "exchanges"
+	case e.Transfers.Until < 0:
+		return "transfers"
 	}
 	return ""
 }
@@ -124,9 +133,12 @@ func (m *Model) stop(c Stop) Result {
 	if e == nil {
 		return refuse(fault.EventUnknown, "")
 	}
-	repeat := e.State == Stopped
+	if e.State == Stopped {
+		return Result{Repeat: true}
+	}
 	e.State = Stopped
-	return Result{Repeat: repeat}
+	m.publishEvent(e)
+	return Result{}
 }
 
 func (m *Model) block(c Block) Result {

@@ -15,6 +15,10 @@ func (m *Model) holdSeats(c HoldSeats) Result {
 	if e == nil {
 		return refuse(fault.EventUnknown, "")
 	}
+	given, f := m.ticketsToExchange(e, c.Customer, c.Exchange)
+	if f != nil {
+		return Result{Fault: f}
+	}
 	if f := e.Selling(m.now); f != nil {
 		return Result{Fault: f}
 	}
@@ -49,7 +53,7 @@ func (m *Model) holdSeats(c HoldSeats) Result {
 	if len(taken) > 0 {
 		return refuseSeats(fault.SeatsTaken, taken)
 	}
-	if f := m.overBounds(e, c.Customer, places); f != nil {
+	if f := m.overBounds(e, c.Customer, places, exchangedPlaces(given)); f != nil {
 		return Result{Fault: f}
 	}
 	h := &Hold{
@@ -61,7 +65,9 @@ func (m *Model) holdSeats(c HoldSeats) Result {
 	}
 	m.claimSeats(e, h, Held)
 	m.holds[h.ID] = h
-	m.remember(c.Customer, OpHold, c.Key, h.ID, 0)
+	m.markExchanged(h, given)
+	m.step(h, "", "live", "hold", h.Lines)
+	m.remember(c.Customer, OpHold, c.Key, h.ID)
 	return Result{Hold: m.holdNow(h.ID)}
 }
 
@@ -72,6 +78,10 @@ func (m *Model) holdPlaces(c HoldPlaces) Result {
 	e := m.events[c.Event]
 	if e == nil {
 		return refuse(fault.EventUnknown, "")
+	}
+	given, f := m.ticketsToExchange(e, c.Customer, c.Exchange)
+	if f != nil {
+		return Result{Fault: f}
 	}
 	if f := e.Selling(m.now); f != nil {
 		return Result{Fault: f}
@@ -90,7 +100,7 @@ func (m *Model) holdPlaces(c HoldPlaces) Result {
 		return refuse(fault.PlacesTaken, "area %d", c.Area)
 	}
 	places := slices.Repeat([]modelPlace{place}, c.Quantity)
-	if f := m.overBounds(e, c.Customer, places); f != nil {
+	if f := m.overBounds(e, c.Customer, places, exchangedPlaces(given)); f != nil {
 		return Result{Fault: f}
 	}
 	h := &Hold{
@@ -101,7 +111,9 @@ func (m *Model) holdPlaces(c HoldPlaces) Result {
 		h.Lines = append(h.Lines, e.price(place))
 	}
 	m.holds[h.ID] = h
-	m.remember(c.Customer, OpHold, c.Key, h.ID, 0)
+	m.markExchanged(h, given)
+	m.step(h, "", "live", "hold", h.Lines)
+	m.remember(c.Customer, OpHold, c.Key, h.ID)
 	return Result{Hold: m.holdNow(h.ID)}
 }
 
@@ -175,6 +187,7 @@ func (m *Model) release(c Release) Result {
 	}
 	h.State = HoldReleased
 	m.freeSeats(h)
+	m.step(h, "live", "released", "release", h.Lines)
 	return Result{Hold: m.holdNow(h.ID)}
 }
 
@@ -184,6 +197,7 @@ func (m *Model) release(c Release) Result {
 func (m *Model) expire(h *Hold) {
 	h.State = HoldExpired
 	m.freeSeats(h)
+	m.step(h, "live", "expired", "expired", h.Lines)
 	if o := m.orders[h.Order]; o != nil && o.State == OrderPending && !o.AttemptOpen {
 		m.endOrder(o, OrderExpired, "hold_expired")
 	}
@@ -225,18 +239,21 @@ func (m *Model) expireSome(maxCount int, which func(*Hold) bool) int {
 // freeSeats gives back the seats that still belong to the hold. Places need no giving back: they are counted by the
 // hold's state.
 func (m *Model) freeSeats(h *Hold) {
-	e := m.events[h.Event]
 	for _, seat := range m.owned(h) {
-		s := &e.seats[seat]
-		s.claim = 0
-		switch {
-		case s.whenFree:
-			s.state, s.whenFree = Blocked, false
-		case e.Returns == ReturnsWaitlist:
-			s.state, s.returnedAt = Returned, m.now
-		default:
-			s.state = Available
-		}
+		m.freeSeat(m.events[h.Event], seat)
+	}
+}
+
+func (m *Model) freeSeat(e *modelEvent, seat int32) {
+	s := &e.seats[seat]
+	s.claim = 0
+	switch {
+	case s.whenFree:
+		s.state, s.whenFree = Blocked, false
+	case e.Returns == ReturnsWaitlist:
+		s.state, s.returnedAt = Returned, m.now
+	default:
+		s.state = Available
 	}
 }
 

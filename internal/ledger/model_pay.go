@@ -1,8 +1,6 @@
 package ledger
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 
 	"onsale/internal/fault"
@@ -31,45 +29,65 @@ func (m *Model) beginPayment(c BeginPayment) Result {
 	if f := e.Paying(); f != nil {
 		return Result{Fault: f}
 	}
-	if m.overDocumentLimit(e, c.Documents) {
+	given, f := m.exchangedNow(h, e)
+	if f != nil {
+		return Result{Fault: f}
+	}
+	if m.overDocumentLimit(e, c.Documents, given) {
 		return refuseField(fault.LimitReached, "document")
+	}
+	if len(c.Documents) > len(h.Lines) || e.Documents && countIf(c.Documents, func(d string) bool { return d != "" }) < len(h.Lines) {
+		return refuseField(fault.Invalid, "documents")
 	}
 	if !h.Window {
 		h.Expires = max(h.Expires, m.now+Time(e.PaymentWindow))
 		h.Window = true
 	}
+	amount := h.Total()
+	if h.Exchange != 0 {
+		amount = max(0, h.Total()+m.exchangeFee(given)-totalOf(given))
+	}
 	o := &Order{
 		ID: c.Order, Hold: h.ID, Event: h.Event, Customer: h.Customer, State: OrderPending,
-		Amount: h.Total(), Currency: h.Currency, Provider: c.Provider, AllowOther: c.AllowOther,
-		AttemptOpen: h.Total() > 0, Documents: slices.Clone(c.Documents), Created: m.now, Updated: m.now,
+		Amount: amount, Currency: h.Currency, Provider: c.Provider, AllowOther: c.AllowOther, Exchange: h.Exchange,
+		AttemptOpen: amount > 0, Documents: slices.Clone(c.Documents), Created: m.now, Updated: m.now,
 	}
 	m.orders[o.ID] = o
 	h.Order = o.ID
 	m.publish(o, NoticePending)
-	m.remember(c.Customer, OpBooking, c.Key, 0, o.ID)
+	m.remember(c.Customer, OpBooking, c.Key, o.ID)
 	return m.answer(o)
 }
 
-// overDocumentLimit counts an identity document's places by the orders that name it, those of this request included.
-func (m *Model) overDocumentLimit(e *modelEvent, documents []string) bool {
+// overDocumentLimit says whether one of the documents would stand for too many places. Where it stands on a ticket that is
+// given up for this, one place is freed.
+func (m *Model) overDocumentLimit(e *modelEvent, documents []string, given []*Ticket) bool {
 	for _, l := range e.Limits {
 		if l.Scope != PerDocument {
 			continue
 		}
-		for i, document := range documents {
-			is := func(d string) bool { return d == document }
-			n := countIf(documents[:i+1], is)
-			for _, o := range m.orders {
-				if o.Event == e.ID && (o.State == OrderPending || o.State == OrderPaid) {
-					n += countIf(o.Documents, is)
+		for _, document := range documents {
+			wanted := countIf(documents, func(d string) bool { return d == document })
+			for _, t := range given {
+				if t.Event == e.ID && m.documentOf(t) == document {
+					wanted--
 				}
 			}
-			if n > l.Max {
+			if document != "" && wanted > 0 && m.hasDocument(e, document)+wanted > l.Max {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// documentOf is the document that stands for a ticket's place, "" for none.
+func (m *Model) documentOf(t *Ticket) string {
+	documents := m.orders[t.Order].Documents
+	if int(t.Place) >= len(documents) {
+		return ""
+	}
+	return documents[t.Place]
 }
 
 func (m *Model) confirm(c Confirm) Result {
@@ -97,6 +115,9 @@ func (m *Model) confirm(c Confirm) Result {
 	if len(c.Tickets) < len(h.Lines) {
 		return refuseField(fault.Invalid, "tickets")
 	}
+	if o.Exchange != 0 && len(c.Exchange) < RefundPartsMax+1 {
+		return refuseField(fault.Invalid, "exchange")
+	}
 	e := m.events[o.Event]
 	if o.State == OrderPending {
 		switch {
@@ -107,6 +128,9 @@ func (m *Model) confirm(c Confirm) Result {
 			m.endOrder(o, OrderFailed, ReasonEventCancelled)
 			return m.giveBack(c, o, ReasonEventCancelled)
 		case h.Live(m.now) && (h.Area >= 0 || len(m.owned(h)) == len(h.Lines)):
+			if o.Exchange != 0 {
+				return m.confirmExchange(c, o, h)
+			}
 			return m.sell(c, o, h)
 		}
 		m.expireIfDue(h)
@@ -127,7 +151,10 @@ func (m *Model) confirm(c Confirm) Result {
 // sell makes an order PAID: the hold's seats are sold, and each line is a ticket.
 func (m *Model) sell(c Confirm, o *Order, h *Hold) Result {
 	e := m.events[h.Event]
-	h.State = HoldSold
+	if h.State == HoldLive { // what was rescued is sold already
+		h.State = HoldSold
+		m.step(h, "live", "sold", "confirm", h.Lines)
+	}
 	for i, line := range h.Lines {
 		if line.Seat >= 0 {
 			e.seats[line.Seat].state = Sold
@@ -135,9 +162,9 @@ func (m *Model) sell(c Confirm, o *Order, h *Hold) Result {
 		t := Ticket{
 			ID: c.Tickets[i], Order: o.ID, Event: o.Event, Customer: o.Customer, State: TicketValid,
 			Seat: line.Seat, Area: h.Area, Category: line.Category, Total: line.Total,
+			Place: int32(i),
 		}
 		m.tickets[t.ID] = &t
-		o.Tickets = append(o.Tickets, Ticket{ID: t.ID})
 	}
 	o.State, o.Payment, o.AttemptOpen = OrderPaid, c.Payment, false
 	m.publish(o, NoticePaid)
@@ -175,10 +202,10 @@ func (m *Model) giveBack(c Confirm, o *Order, reason string) Result {
 	p := m.paymentArrived(c, o)
 	p.Refund = c.Refund
 	m.refunds[c.Refund] = &Refund{
-		ID: c.Refund, Order: o.ID, Provider: o.Provider, Payment: c.Payment, State: RefundRequested,
+		ID: c.Refund, Order: o.ID, From: o.ID, Provider: o.Provider, Payment: c.Payment, State: RefundRequested,
 		Amount: c.Amount, Currency: c.Currency, Reason: reason, Created: m.now,
 	}
-	m.publish(o, NoticeGiveBack)
+	m.publish(o, NoticeGiveBack, "refund_id", c.Refund.Text(id.Refund))
 	r := m.answer(o)
 	r.Refund = m.refundNow(c.Refund)
 	return r
@@ -191,124 +218,6 @@ func (m *Model) endOrder(o *Order, state OrderState, reason string) {
 		h.Order = 0
 	}
 	m.publish(o, map[OrderState]string{OrderFailed: NoticeFailed, OrderExpired: NoticeExpired}[state])
-}
-
-// rescue makes a new claim for an order whose hold is gone but whose money has come (A17): on the same places, or on
-// seats as good, if the customer allowed it. The new claim obeys the same quotas and limits as any. nil: none is possible.
-func (m *Model) rescue(c Confirm, o *Order, lost *Hold) *Hold {
-	if c.RescueHold == 0 {
-		return nil
-	}
-	e := m.events[lost.Event]
-	claim := &Hold{
-		ID: c.RescueHold, Event: lost.Event, Customer: lost.Customer, State: HoldSold, Area: lost.Area,
-		Lines: slices.Clone(lost.Lines), Currency: lost.Currency, Created: m.now, Expires: m.now,
-		Window: true, Order: o.ID,
-	}
-	if lost.Area >= 0 {
-		if !m.areaServes(e, lost.Area, len(lost.Lines)) || m.overBounds(e, o.Customer, e.placesOf(claim)) != nil {
-			return nil
-		}
-		m.holds[claim.ID] = claim
-		return claim
-	}
-	if !m.allFree(e, lost) || m.overBounds(e, o.Customer, e.placesOf(claim)) != nil {
-		seats := m.seatsAsGood(e, lost)
-		if !o.AllowOther || seats == nil {
-			return nil
-		}
-		for i := range claim.Lines {
-			claim.Lines[i].Seat = seats[i]
-		}
-		if m.overBounds(e, o.Customer, e.placesOf(claim)) != nil {
-			return nil
-		}
-	}
-	m.claimSeats(e, claim, Sold)
-	m.holds[claim.ID] = claim
-	return claim
-}
-
-// allFree says whether nobody has the seats of a lost hold, after ending those of its takers whose time is up.
-func (m *Model) allFree(e *modelEvent, lost *Hold) bool {
-	for _, line := range lost.Lines {
-		m.expireHolderOf(e, line.Seat)
-	}
-	for _, line := range lost.Lines {
-		if s := e.seats[line.Seat].state; s != Available && s != Returned {
-			return false
-		}
-	}
-	return true
-}
-
-// seatsAsGood finds seats of the same category, each no worse than the lost one of the same rank, ascending by index;
-// together where the lost ones were together. nil: there are none.
-func (m *Model) seatsAsGood(e *modelEvent, lost *Hold) []int32 {
-	quality := func(seat int32) int32 { return e.layout.Quality[seat] }
-	var wanted []int32 // the qualities lost, best first
-	for _, line := range lost.Lines {
-		if line.Category != lost.Lines[0].Category {
-			return nil
-		}
-		wanted = append(wanted, quality(line.Seat))
-	}
-	slices.Sort(wanted)
-	n := len(wanted)
-
-	var candidates []int32
-	for i := range e.seats {
-		seat := int32(i)
-		if e.seats[seat].state == Available && e.layout.Category[seat] == lost.Lines[0].Category && quality(seat) <= wanted[n-1] {
-			candidates = append(candidates, seat)
-		}
-	}
-	slices.SortFunc(candidates, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(quality(a), quality(b)), cmp.Compare(a, b))
-	})
-	candidates = candidates[:min(len(candidates), CandidatesMax)]
-
-	// offers are the choices to compare: with the lost seats together every run of n, else the n best.
-	var offers [][]int32
-	if e.neighbours(lost.Seats()) {
-		slices.Sort(candidates)
-		for i := 0; i+n <= len(candidates); i++ {
-			if run := candidates[i : i+n]; e.neighbours(run) {
-				offers = append(offers, run)
-			}
-		}
-	} else if n <= len(candidates) {
-		offers = append(offers, candidates[:n])
-	}
-	var best []int32
-	bestSum := 0
-	for _, offer := range offers {
-		var have []int32
-		sum := 0
-		for _, seat := range offer {
-			have = append(have, quality(seat))
-			sum += int(quality(seat))
-		}
-		slices.Sort(have)
-		asGood := true
-		for i := range have {
-			asGood = asGood && have[i] <= wanted[i]
-		}
-		if asGood && (best == nil || sum < bestSum) {
-			best, bestSum = slices.Sorted(slices.Values(offer)), sum
-		}
-	}
-	return best
-}
-
-// neighbours says whether ascending seats are side by side.
-func (e *modelEvent) neighbours(seats []int32) bool {
-	for i := 1; i < len(seats); i++ {
-		if seats[i] != seats[i-1]+1 || e.layout.Run[seats[i]] != e.layout.Run[seats[i-1]] {
-			return false
-		}
-	}
-	return true
 }
 
 func (m *Model) failPayment(c FailPayment) Result {
@@ -326,150 +235,4 @@ func (m *Model) failPayment(c FailPayment) Result {
 		m.endOrder(o, OrderFailed, c.Reason)
 	}
 	return m.answer(o)
-}
-
-func (m *Model) recordPayment(c RecordPayment) Result {
-	o := m.orders[c.Order]
-	if o == nil {
-		return refuse(fault.OrderUnknown, "")
-	}
-	if c.Payment == "" || c.Amount < 0 || c.State == 0 || c.State > PaymentCaptureRefused {
-		return refuseField(fault.Invalid, "amount")
-	}
-	p := m.payments[modelPayment{o.ID, c.Payment}]
-	switch c.State {
-	case PaymentAuthorized:
-		return m.recordAuthorized(c, o, p)
-	case PaymentCaptured:
-		return m.recordCaptured(c, o, p)
-	case PaymentVoided:
-		return m.recordVoided(c, o, p)
-	case PaymentRefunded:
-		return m.recordRefunded(c, o, p)
-	}
-	return m.recordCaptureRefused(c, o, p)
-}
-
-func (m *Model) recordAuthorized(c RecordPayment, o *Order, p *Payment) Result {
-	if p != nil {
-		return m.asBefore(o, 0)
-	}
-	m.payments[modelPayment{o.ID, c.Payment}] = &Payment{
-		Order: o.ID, Provider: o.Provider, ID: c.Payment, Currency: o.Currency,
-		State: PaymentAuthorized, Authorized: c.Amount,
-	}
-	return m.recorded(o, 0)
-}
-
-func (m *Model) recordCaptured(c RecordPayment, o *Order, p *Payment) Result {
-	switch {
-	case p == nil:
-		p = &Payment{Order: o.ID, Provider: o.Provider, ID: c.Payment, Currency: o.Currency, Authorized: c.Amount}
-		m.payments[modelPayment{o.ID, c.Payment}] = p
-	case p.State == PaymentCaptured || p.State == PaymentRefunded:
-		return m.asBefore(o, 0)
-	case p.State != PaymentAuthorized:
-		return refuse(fault.Conflict, "the payment is %s", p.State)
-	case c.Amount > p.Authorized:
-		return refuse(fault.Conflict, "%d was authorized", p.Authorized)
-	}
-	p.State, p.Captured = PaymentCaptured, c.Amount
-	return m.recorded(o, 0)
-}
-
-func (m *Model) recordVoided(c RecordPayment, o *Order, p *Payment) Result {
-	switch {
-	case p == nil:
-		return refuse(fault.Conflict, "no such payment")
-	case p.State == PaymentVoided:
-		return m.asBefore(o, 0)
-	case p.State != PaymentAuthorized:
-		return refuse(fault.Conflict, "the payment is %s", p.State)
-	case o.State == OrderPaid && o.Payment == p.ID:
-		return refuse(fault.Conflict, "there are tickets for it: that is a refused capture (I6)")
-	case c.Refund != 0 && c.Refund != p.Refund:
-		return refuse(fault.Conflict, "no such refund")
-	}
-	p.State, p.Voided = PaymentVoided, p.Authorized // a void is of the whole, and so it settles what gives back the whole
-	if r := m.refunds[p.Refund]; r != nil {
-		r.State = RefundDone
-	}
-	return m.recorded(o, p.Refund)
-}
-
-func (m *Model) recordRefunded(c RecordPayment, o *Order, p *Payment) Result {
-	r := m.refunds[c.Refund]
-	switch {
-	case p == nil || r == nil || r.Order != o.ID || r.Payment != p.ID:
-		return refuse(fault.Conflict, "no such payment or refund")
-	case r.State != RefundRequested:
-		return m.asBefore(o, r.ID)
-	case p.State != PaymentCaptured && p.State != PaymentRefunded:
-		return refuse(fault.Conflict, "the payment is %s", p.State)
-	case p.Refunded+c.Amount > p.Captured:
-		return refuse(fault.Conflict, "%d of %d was refunded", p.Refunded, p.Captured)
-	case c.Amount != r.Amount:
-		return refuseField(fault.Invalid, "amount")
-	}
-	r.State = RefundDone
-	p.State, p.Refunded = PaymentRefunded, p.Refunded+c.Amount
-	return m.recorded(o, r.ID)
-}
-
-func (m *Model) recordCaptureRefused(c RecordPayment, o *Order, p *Payment) Result {
-	switch {
-	case p == nil:
-		return refuse(fault.Conflict, "no such payment")
-	case p.State == PaymentCaptureRefused:
-		return m.asBefore(o, 0)
-	case p.State != PaymentAuthorized:
-		return refuse(fault.Conflict, "the payment is %s", p.State)
-	case c.Refund == 0:
-		return refuseField(fault.Invalid, "refund")
-	}
-	p.State = PaymentCaptureRefused
-	if o.State != OrderPaid || o.Payment != p.ID {
-		return m.recorded(o, 0)
-	}
-	for i := range o.Tickets {
-		m.tickets[o.Tickets[i].ID].State = TicketVoid
-	}
-	h := m.holds[o.Hold]
-	m.freeSeats(h)
-	h.State, h.Order = HoldReleased, 0
-	o.State, o.Reason = OrderRefunded, ReasonCaptureRefused
-	m.refunds[c.Refund] = &Refund{
-		ID: c.Refund, Order: o.ID, Provider: o.Provider, Payment: p.ID, State: RefundSeatReleased,
-		Currency: o.Currency, Reason: ReasonCaptureRefused, Created: m.now,
-	}
-	m.publish(o, NoticeCaptureRefused)
-	m.publish(o, NoticeRefunded)
-	r := m.answer(o)
-	r.Refund = m.refundNow(c.Refund)
-	return r
-}
-
-func (m *Model) recorded(o *Order, refund id.ID) Result {
-	m.publish(o, NoticePayment)
-	r := m.answer(o)
-	r.Refund = m.refundNow(refund)
-	return r
-}
-
-// asBefore is the answer to what has had its effect before.
-func (m *Model) asBefore(o *Order, refund id.ID) Result {
-	r := m.answer(o)
-	r.Repeat, r.Refund = true, m.refundNow(refund)
-	return r
-}
-
-// publish puts a notice of an order into the outbox, with the next number of that order (A24).
-func (m *Model) publish(o *Order, kind string) {
-	o.Sequence++
-	o.Updated = m.now
-	m.notices = append(m.notices, modelNotice{Notice: Notice{
-		Order: o.ID, Sequence: o.Sequence, Kind: kind, At: m.now,
-		Alert: kind == NoticeGiveBack || kind == NoticeCaptureRefused,
-		Body:  fmt.Appendf(nil, `{"booking_id":%q}`, o.ID.Text(id.Order)),
-	}})
 }

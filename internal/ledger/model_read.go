@@ -24,25 +24,54 @@ func cloneEvent(e Event) Event {
 func (m *Model) holdNow(hold id.ID) *Hold {
 	h := *m.holds[hold]
 	h.Lines = slices.Clone(h.Lines)
+	h.Exchanged = slices.Clone(h.Exchanged)
 	return &h
 }
 
 func (m *Model) orderNow(order id.ID) *Order {
 	o := *m.orders[order]
 	o.Documents = slices.Clone(o.Documents)
-	o.Tickets = nil
-	for _, t := range m.orders[order].Tickets {
-		o.Tickets = append(o.Tickets, *m.tickets[t.ID])
+	o.Funds = slices.Clone(o.Funds)
+	for _, t := range m.ticketsOf(&o) {
+		o.Tickets = append(o.Tickets, *t)
 	}
 	return &o
+}
+
+func (m *Model) ticketNow(ticket id.ID) *Ticket {
+	t := *m.tickets[ticket]
+	return &t
+}
+
+// ticketsOf are all tickets of an order, those passed on too, by id.
+func (m *Model) ticketsOf(o *Order) []*Ticket {
+	var tickets []*Ticket
+	for _, t := range m.tickets {
+		if t.Order == o.ID {
+			tickets = append(tickets, t)
+		}
+	}
+	slices.SortFunc(tickets, func(a, b *Ticket) int { return cmp.Compare(a.ID, b.ID) })
+	return tickets
+}
+
+// validTickets are those of an order that count (A4).
+func (m *Model) validTickets(o *Order) []*Ticket {
+	return slices.DeleteFunc(m.ticketsOf(o), func(t *Ticket) bool { return t.State == TicketVoid })
 }
 
 func (m *Model) refundNow(refund id.ID) *Refund {
 	if r := m.refunds[refund]; r != nil {
 		copied := *r
+		copied.Tickets = slices.Clone(r.Tickets)
 		return &copied
 	}
 	return nil
+}
+
+// refundAnswer is the answer about a refund, and the order whose tickets or money it gives back.
+func (m *Model) refundAnswer(r *Refund) Result {
+	return Result{Order: m.orderNow(r.Order), Refund: m.refundNow(r.ID)}
 }
 
 // answer is the answer about an order that is or was to be sold: the order and its hold.
@@ -191,23 +220,30 @@ func (m *Model) Payments(_ context.Context, order id.ID) ([]Payment, error) {
 	return known, nil
 }
 
-// OpenPayments are the payments that something is due for, by order and payment.
+// OpenPayments are the payments that something is due for, by order, payment and refund.
 func (m *Model) OpenPayments(_ context.Context, maxCount int) ([]OpenPayment, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var open []OpenPayment
 	for _, p := range m.payments {
-		o := m.orders[p.Order]
-		if r := m.refundNow(p.Refund); r != nil && r.State == RefundRequested {
-			open = append(open, OpenPayment{Payment: *p, Refund: r})
-		} else if r == nil && p.State == PaymentAuthorized && o.State == OrderPaid && o.Payment == p.ID {
+		if o := m.orders[p.Order]; p.State == PaymentAuthorized && p.Refund == 0 && o.State == OrderPaid && o.Payment == p.ID {
 			open = append(open, OpenPayment{Payment: *p})
 		}
 	}
-	slices.SortFunc(open, func(a, b OpenPayment) int {
-		return cmp.Or(cmp.Compare(a.Payment.Order, b.Payment.Order), cmp.Compare(a.Payment.ID, b.Payment.ID))
-	})
-	return open[:min(len(open), maxCount)], nil
+	for _, r := range m.refunds {
+		if r.State == RefundRequested && r.Refused == "" {
+			open = append(open, OpenPayment{Payment: *m.payments[modelPayment{r.From, r.Payment}], Refund: m.refundNow(r.ID)})
+		}
+	}
+	refund := func(o OpenPayment) id.ID {
+		if o.Refund == nil {
+			return 0
+		}
+		return o.Refund.ID
+	}
+	return page(open, maxCount, func(a, b OpenPayment) int {
+		return cmp.Or(cmp.Compare(a.Payment.Order, b.Payment.Order), cmp.Compare(a.Payment.ID, b.Payment.ID), cmp.Compare(refund(a), refund(b)))
+	}), nil
 }
 
 // Now is the shard's clock.

@@ -46,6 +46,19 @@ func textProblem(c Command) string {
 		add("reason", c.Reason)
 	case RecordPayment:
 		add("payment", c.Payment)
+	case BeginRefund:
+		addKey(c.Key)
+		add("reason", c.Reason)
+	case RefuseRefund:
+		add("reason", c.Reason)
+	case Transfer:
+		addKey(c.Key)
+		add("document", c.Document)
+	case CheckIn:
+		add("gate", c.Gate)
+		add("device", c.Device)
+	case UndoCheckIn:
+		add("reason", c.Reason)
 	}
 	for _, t := range texts {
 		if len(t.text) > t.bytesMax || !utf8.ValidString(t.text) || strings.ContainsRune(t.text, 0) {
