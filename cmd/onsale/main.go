@@ -18,17 +18,18 @@ var version = ""
 
 // cli is the command line.
 type cli struct {
-	Serve   ServeCmd   `cmd:"" help:"Run the server."`
-	Demo    DemoCmd    `cmd:"" help:"Sell an arena to simulated buyers over HTTP, then audit it."`
-	Plan    PlanCmd    `cmd:"" help:"Seating plans: check, import, generate, export."`
-	Event   EventCmd   `cmd:"" help:"Events: import, list, open, pause, resume, close, cancel."`
-	Audit   AuditCmd   `cmd:"" help:"Recompute the promises from what is stored; exit 1 where one is broken."`
-	Bench   BenchCmd   `cmd:"" help:"Measure: holds, sale; beside reference designs."`
-	Config  ConfigCmd  `cmd:"" help:"Print the configuration in force."`
-	Token   TokenCmd   `cmd:"" help:"Make a token of the throw-away issuer of a demo's data folder."`
-	Doctor  DoctorCmd  `cmd:"" help:"Look at everything that the configuration names, and say what to mend."`
-	Migrate MigrateCmd `cmd:"" help:"Bring the databases up to date; serve does so at its start."`
-	Version VersionCmd `cmd:"" help:"Print the version."`
+	Serve     ServeCmd     `cmd:"" help:"Run the server."`
+	Demo      DemoCmd      `cmd:"" help:"Sell an arena to simulated buyers over HTTP, then audit it."`
+	Plan      PlanCmd      `cmd:"" help:"Seating plans: check, import, generate, export."`
+	Event     EventCmd     `cmd:"" help:"Events: import, list, open, pause, resume, close, cancel."`
+	Organizer OrganizerCmd `cmd:"" help:"Organizers: add, list, and who may do what for them."`
+	Audit     AuditCmd     `cmd:"" help:"Recompute the promises from what is stored; exit 1 where one is broken."`
+	Bench     BenchCmd     `cmd:"" help:"Measure: holds, sale; beside reference designs."`
+	Config    ConfigCmd    `cmd:"" help:"Print the configuration in force."`
+	Token     TokenCmd     `cmd:"" help:"Make a token of the throw-away issuer of a demo's data folder."`
+	Doctor    DoctorCmd    `cmd:"" help:"Look at everything that the configuration names, and say what to mend."`
+	Migrate   MigrateCmd   `cmd:"" help:"Bring the databases up to date; serve does so at its start."`
+	Version   VersionCmd   `cmd:"" help:"Print the version."`
 }
 
 func main() {
