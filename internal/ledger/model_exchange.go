@@ -94,10 +94,10 @@ func (m *Model) ownPayment(o *Order) *Payment {
 	return m.payments[modelPayment{o.ID, o.Payment}]
 }
 
-// moneyTaken says whether nothing is to be captured any more of what an order cost.
+// moneyTaken says whether all of what an order cost was captured. (A provider that took less has somebody look.)
 func (m *Model) moneyTaken(o *Order) bool {
 	p := m.ownPayment(o)
-	return p == nil || p.State == PaymentCaptured || p.State == PaymentRefunded
+	return p == nil || (p.State == PaymentCaptured || p.State == PaymentRefunded) && p.Captured >= o.Amount
 }
 
 func exchangedPlaces(given []*Ticket) []ExchangedPlace {

@@ -62,7 +62,7 @@ var moneyScenarios = []scenario{
 		refused := record(o, ledger.PaymentCaptureRefused, 0, w.id())
 		r := w.ok(refused, things(anOrder(o.ID), aSeat(0, 1), aHold(o.Hold), aDue(o.ID, "p"))...)
 		w.same("the refund", r.Refund, &ledger.Refund{
-			ID: refused.Refund, Order: o.ID, Provider: "sandbox", Payment: "p", State: ledger.RefundSeatReleased,
+			ID: refused.Refund, Order: o.ID, From: o.ID, Provider: "sandbox", Payment: "p", State: ledger.RefundSeatReleased,
 			Currency: "EUR", Reason: ledger.ReasonCaptureRefused, Created: start,
 		})
 		w.same("the order", []any{r.Order.State, r.Order.Reason}, []any{ledger.OrderRefunded, ledger.ReasonCaptureRefused})

@@ -14,7 +14,7 @@ var organizerScenarios = []scenario{
 	{"SetEvent by version", func(w *world) {
 		e := hallEvent(mainEvent)
 		e.Version, e.State = 5, ledger.Paused
-		w.ok(ledger.SetEvent{Event: e}, "event")
+		w.ok(ledger.SetEvent{Event: e}, anEvent...)
 		w.again(ledger.SetEvent{Event: e})
 		same := e
 		same.State = ledger.OnSale
@@ -25,7 +25,7 @@ var organizerScenarios = []scenario{
 		if err != nil {
 			w.Fatal(err)
 		}
-		e.LimitsAt = start
+		e.LimitsAt, e.Sequence = start, 2
 		w.same("the row", got, e)
 	}},
 	{"A1: an event made in a batch sells in the same batch", func(w *world) {
@@ -98,9 +98,12 @@ var organizerScenarios = []scenario{
 		e.Tiers = []ledger.Tier{{Category: 3, Name: "Gallery, 樓座", Face: 1, Fee: 2, TaxBP: 3}}
 		e.Limits = []ledger.Limit{{Scope: ledger.PerCategory, Category: 3, Max: 2}, {Scope: ledger.PerDocument, Max: 1}}
 		e.Quotas = []ledger.Quota{{Category: -1, Section: 4, Max: 9, Steps: []ledger.QuotaStep{{At: start, Max: 1}}}}
-		e.LimitsAt = 77 // not the caller's to say
-		w.ok(ledger.SetEvent{Event: e}, "event")
-		e.LimitsAt = start
+		e.Refunds = ledger.RefundRule{Until: start + 1, FeeBP: 10_000, FeePlace: 3}
+		e.Exchanges, e.Transfers = ledger.ExchangeRule{Until: start + 2, Fee: 4}, ledger.TransferRule{Until: start + 3}
+		e.Documents = true
+		e.LimitsAt, e.Sequence = 77, 78 // not the caller's to say
+		w.ok(ledger.SetEvent{Event: e}, anEvent...)
+		e.LimitsAt, e.Sequence = start, 2
 		w.reopen()
 		got, err := w.ledger.Event(context.Background(), mainEvent)
 		if err != nil {
@@ -113,10 +116,10 @@ var organizerScenarios = []scenario{
 		}
 		slices.SortFunc(all, func(a, b ledger.Event) int { return int(a.ID - b.ID) })
 		other := hallEvent(otherEvent)
-		other.LimitsAt = start
+		other.LimitsAt, other.Sequence = start, 1
 		w.same("all rows", all, []ledger.Event{e, other})
 		w.pass(minute)
-		e.Version++
+		e.Version, e.Sequence = e.Version+1, 3
 		w.given(ledger.SetEvent{Event: e})
 		got, err = w.ledger.Event(context.Background(), mainEvent)
 		if err != nil {
@@ -133,7 +136,7 @@ var organizerScenarios = []scenario{
 		e.PlanHash = planHash
 		layout = hallLayout()
 		layout.Category[0] = 1 // ignored: the seats are there
-		w.ok(ledger.SetEvent{Event: e, Layout: layout}, "event")
+		w.ok(ledger.SetEvent{Event: e, Layout: layout}, anEvent...)
 		w.same("the category", w.held(alice, 0).Lines[0].Category, int16(0))
 		w.no(fault.Invalid, ledger.SetEvent{Event: hallEvent(9)})
 	}},
@@ -285,7 +288,7 @@ var organizerScenarios = []scenario{
 	{"A6: Stop ends all selling, until somebody has looked", func(w *world) {
 		h := w.held(alice, 0)
 		w.no(fault.EventUnknown, ledger.Stop{Event: 999})
-		w.ok(ledger.Stop{Event: mainEvent}, "event")
+		w.ok(ledger.Stop{Event: mainEvent}, anEvent...)
 		w.ok(ledger.Stop{Event: mainEvent})
 		w.reopen()
 		w.no(fault.NotOnSale, w.holdSeats(bob, 1))
@@ -299,7 +302,7 @@ var organizerScenarios = []scenario{
 		w.given(ledger.SetEvent{Event: row})
 		w.no(fault.NotOnSale, w.holdSeats(bob, 1))
 		w.again(ledger.SetEvent{Event: row})
-		w.ok(ledger.SetEvent{Event: row, Looked: true}, "event")
+		w.ok(ledger.SetEvent{Event: row, Looked: true}, anEvent...)
 		w.again(ledger.SetEvent{Event: row, Looked: true})
 		w.given(w.holdSeats(bob, 1))
 	}},

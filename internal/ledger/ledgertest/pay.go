@@ -179,7 +179,7 @@ var payScenarios = []scenario{
 		want.Updated, want.Sequence = start+1000, 2
 		want.Tickets = []ledger.Ticket{
 			{ID: c.Tickets[0], Order: o.ID, Event: mainEvent, Customer: alice, State: ledger.TicketValid, Seat: 3, Area: -1, Category: 0, Total: 5250},
-			{ID: c.Tickets[1], Order: o.ID, Event: mainEvent, Customer: alice, State: ledger.TicketValid, Seat: 8, Area: -1, Category: 1, Total: 3000},
+			{ID: c.Tickets[1], Order: o.ID, Event: mainEvent, Customer: alice, State: ledger.TicketValid, Seat: 8, Area: -1, Category: 1, Total: 3000, Place: 1},
 		}
 		w.same("the order", r.Order, &want)
 		w.same("the hold", r.Hold.State, ledger.HoldSold)
@@ -201,7 +201,7 @@ var payScenarios = []scenario{
 		w.wantArea(1, 0, 2)
 		w.same("the tickets", r.Order.Tickets, []ledger.Ticket{
 			{ID: c.Tickets[0], Order: o.ID, Event: mainEvent, Customer: alice, State: ledger.TicketValid, Seat: -1, Area: 1, Category: 1, Total: 3000},
-			{ID: c.Tickets[1], Order: o.ID, Event: mainEvent, Customer: alice, State: ledger.TicketValid, Seat: -1, Area: 1, Category: 1, Total: 3000},
+			{ID: c.Tickets[1], Order: o.ID, Event: mainEvent, Customer: alice, State: ledger.TicketValid, Seat: -1, Area: 1, Category: 1, Total: 3000, Place: 1},
 		})
 	}},
 	{"A16: the same payment again changes nothing, also after the program ended", func(w *world) {
@@ -223,7 +223,7 @@ var payScenarios = []scenario{
 		c := w.pay(o, "q")
 		r := w.ok(c, things(anOrder(o.ID), aDue(o.ID, "q"))...)
 		w.same("the refund", r.Refund, &ledger.Refund{
-			ID: c.Refund, Order: o.ID, Provider: "sandbox", Payment: "q", State: ledger.RefundRequested, Amount: 5250,
+			ID: c.Refund, Order: o.ID, From: o.ID, Provider: "sandbox", Payment: "q", State: ledger.RefundRequested, Amount: 5250,
 			Currency: "EUR", Reason: ledger.ReasonSecondPayment, Created: start,
 		})
 		w.same("the order", []any{r.Order.State, r.Order.Payment, len(r.Order.Tickets)}, []any{ledger.OrderPaid, "p", 1})

@@ -186,7 +186,7 @@ var readingScenarios = []scenario{
 		b := w.pending(w.held(bob, 1))
 		lease := w.lease("relay", "one")
 		read := func(maxCount int, skip ...id.ID) []ledger.Notice {
-			notices, err := w.ledger.Unpublished(ctx, maxCount, skip)
+			notices, err := w.ledger.Unpublished(ctx, maxCount, append(skip, mainEvent, otherEvent))
 			if err != nil {
 				w.Fatal(err)
 			}
@@ -242,7 +242,7 @@ var readingScenarios = []scenario{
 	{"A24, D1: only who holds the lease may mark", func(w *world) {
 		ctx := context.Background()
 		o := w.pending(w.held(alice, 0))
-		notices, err := w.ledger.Unpublished(ctx, 10, nil)
+		notices, err := w.ledger.Unpublished(ctx, 10, []id.ID{mainEvent, otherEvent})
 		if err != nil {
 			w.Fatal(err)
 		}
