@@ -101,6 +101,8 @@ type Store interface {
 	// Show is a show by its id, ShowByKey by its organizer's name for it. ErrNotFound.
 	Show(ctx context.Context, show id.ID) (Show, error)
 	ShowByKey(ctx context.Context, organizer id.ID, key string) (Show, error)
+	// Shows are an organizer's, by id after the given one, at most max.
+	Shows(ctx context.Context, organizer, after id.ID, max int) ([]Show, error)
 
 	// PutEvents keeps a show (nil: none) and events, all or nothing. An event of version 1 must not be there, one of
 	// version v must be there with v-1; a show or event must not take another's key: ErrConflict. search has for each

@@ -88,6 +88,12 @@ func (s catalogStore) ShowByKey(ctx context.Context, organizer id.ID, key string
 	return first(all, "reading a show", err)
 }
 
+func (s catalogStore) Shows(ctx context.Context, organizer, after id.ID, max int) ([]catalog.Show, error) {
+	all, err := rows(ctx, s.DB, scanDocument[catalog.Show], `SELECT document FROM {shows} WHERE organizer_id = $1 AND id > $2 ORDER BY id LIMIT $3`,
+		int64(organizer), int64(after), max)
+	return all, wrap("reading shows", err)
+}
+
 func (s catalogStore) PutEvents(ctx context.Context, show *catalog.Show, events []catalog.Event, search []string) error {
 	if len(search) != len(events) {
 		return fmt.Errorf("control database: %d events with %d search texts", len(events), len(search))

@@ -166,6 +166,18 @@ func events(t *testing.T, p Ports, again func() Ports) {
 	want(t, err, catalog.ErrNotFound)
 	_, err = s.Show(ctx, next())
 	want(t, err, catalog.ErrNotFound)
+	shows, err := s.Shows(ctx, g.organizer.ID, 0, 10)
+	ok(t, err)
+	if len(shows) != 1 || shows[0].ID != g.show.ID {
+		t.Errorf("shows of the organizer: %+v", shows)
+	}
+	for _, none := range []struct{ organizer, after id.ID }{{next(), 0}, {g.organizer.ID, g.show.ID}} {
+		shows, err := s.Shows(ctx, none.organizer, none.after, 10)
+		ok(t, err)
+		if len(shows) != 0 {
+			t.Errorf("shows of %d after %d: %+v", none.organizer, none.after, shows)
+		}
+	}
 	_, err = s.ShowByKey(ctx, next(), g.show.Key)
 	want(t, err, catalog.ErrNotFound)
 }
