@@ -77,10 +77,11 @@ var table = map[string]place{
 
 	"httpapi": {kind: surface},
 
-	"audit": {kind: observer},
-	"bench": {kind: observer},
-	"demo":  {kind: observer},
-	"sim":   {kind: observer},
+	"audit":  {kind: observer},
+	"backup": {kind: observer},
+	"bench":  {kind: observer},
+	"demo":   {kind: observer},
+	"sim":    {kind: observer},
 
 	"app":    {kind: top},
 	"config": {kind: top},
