@@ -62,6 +62,8 @@ var table = map[string]place{
 	"door":          {kind: domain, layer: 7},
 
 	"catalog/eventfile": {kind: adapter, port: "catalog"},
+	"catalog/importer":  {kind: adapter, port: "catalog"},
+	"catalog/search":    {kind: adapter, port: "catalog"},
 	"control":           {kind: adapter, port: "catalog"}, // and of identity and keys, which lie below it
 	"identity/jwks":     {kind: adapter, port: "identity"},
 	"identity/oidc":     {kind: adapter, port: "identity"},
@@ -69,6 +71,7 @@ var table = map[string]place{
 	"ledger/sqlite":     {kind: adapter, port: "ledger/decide"},
 	"payment/instant":   {kind: adapter, port: "payment"},
 	"payment/sandbox":   {kind: adapter, port: "payment"},
+	"payment/stripe":    {kind: adapter, port: "payment"},
 
 	"disk":       {kind: ground},
 	"lint":       {kind: ground},
@@ -92,6 +95,8 @@ var table = map[string]place{
 	"keys/keystest":       {kind: testAid},
 	"ledger/ledgertest":   {kind: testAid},
 	"payment/paymenttest": {kind: testAid},
+
+	"payment/stripe/stripetest": {kind: testAid},
 }
 
 // exceptions are single imports that the table would refuse, each with its reason.
