@@ -23,6 +23,7 @@ import (
 // Limits of a file.
 const (
 	FileBytesMax = 1 << 20
+	QuestionsMax = 1_000
 	depthMax     = 16
 )
 
@@ -96,6 +97,7 @@ func (f *reader) read() *File {
 		f.report.Add(f.root.line, "format", "is %d, and this program reads %d: use a newer program", version, FormatVersion)
 		return nil
 	}
+	f.readQuestions()
 	plan := f.readVenue()
 	f.readShow()
 	f.readCurrency()
@@ -110,6 +112,26 @@ func (f *reader) read() *File {
 	}
 	f.root.end()
 	return file
+}
+
+// readQuestions refuses a file in which a converter's questions are still open.
+func (f *reader) readQuestions() {
+	nodes, path := f.root.list("questions", QuestionsMax)
+	for i, n := range nodes {
+		q := newObject(f.report, path(i), n)
+		field := q.str("field", "")
+		ask := q.required("ask", "what is to be answered")
+		options, _ := q.list("options", QuestionsMax)
+		var choices []string
+		for _, o := range options {
+			choices = append(choices, o.Value)
+		}
+		if len(choices) > 0 {
+			ask += " (" + strings.Join(choices, ", ") + ")"
+		}
+		f.report.Add(n.Line, strings.TrimSuffix(path(i), "."), "%.60s: %.500s Answer it there, then take this question out", field, ask)
+		q.end()
+	}
 }
 
 func (f *reader) readVenue() (plan string) {
@@ -140,8 +162,26 @@ func (f *reader) readShow() {
 		Key:         o.required("key", "your own short name for the show, by which it is known again"),
 		Title:       o.required("title", "what the show is called"),
 		Description: o.str("description", ""),
+		Performers:  f.performers(o),
 	}
 	o.end()
+}
+
+// performers is a list of names; nil where the key is not there.
+func (f *reader) performers(o *object) []string {
+	nodes, _ := o.list("performers", catalog.PerformersMax)
+	names := make([]string, 0, len(nodes))
+	for i, n := range nodes {
+		if n.Kind != yaml.ScalarNode {
+			o.report.Add(n.Line, fmt.Sprintf("%sperformers[%d]", o.path, i), "must be a name, and is %s", kindName(n))
+			continue
+		}
+		names = append(names, strings.TrimSpace(n.Value))
+	}
+	if !o.has("performers") {
+		return nil
+	}
+	return names
 }
 
 func (f *reader) readCurrency() {
@@ -161,7 +201,7 @@ type settings struct {
 
 func (f *reader) defaults() settings {
 	top := settings{event: catalog.Event{
-		Format: catalog.FormatVersion, State: catalog.OnSale, Title: f.show.Title, Venue: f.venue, Currency: f.currency,
+		Format: catalog.FormatVersion, State: catalog.OnSale, Title: f.show.Title, Performers: f.show.Performers, Venue: f.venue, Currency: f.currency,
 		TaxIncluded: f.root.flag("tax_included", true),
 		Limits:      catalog.Limits{Event: catalog.DefaultLimitPerEvent},
 		HoldTTL:     catalog.DefaultHoldTTL, PaymentWindow: catalog.DefaultPaymentWindow, ExtendMax: catalog.DefaultExtendMax,
@@ -220,6 +260,9 @@ func (f *reader) performance(top settings, path string, n *yaml.Node) catalog.Ev
 	e := &s.event
 	e.Key = o.required("key", "your own short name for the performance, by which it is known again")
 	e.Title = o.str("title", e.Title)
+	if own := f.performers(o); own != nil {
+		e.Performers = own
+	}
 	e.Doors = f.time(o, "doors")
 	if o.required("starts", "when it starts, 2027-06-12T20:00 in the venue's time") != "" {
 		e.Starts = f.time(o, "starts")

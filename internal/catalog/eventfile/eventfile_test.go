@@ -63,9 +63,9 @@ func change(t testing.TB, old, replacement string) []byte {
 
 func TestWhatIsWrongIsSaidWithLineKeyAndMend(t *testing.T) {
 	cases := []struct{ name, old, new, want string }{
-		{"unknown key", "hold_ttl: 10m", "hold_tll: 10m", "line 29: hold_tll: is not a known key here; known are currency, "},
+		{"unknown key", "hold_ttl: 10m", "hold_tll: 10m", "line 30: hold_tll: is not a known key here; known are currency, "},
 		{"unknown key of a performance", `    state: draft`, `    status: draft`, "performances[2].status: is not a known key here"},
-		{"unknown category key", "{ category: premium, name", "{ categorie: premium, name", "line 19: tiers[0].category: is missing"},
+		{"unknown category key", "{ category: premium, name", "{ categorie: premium, name", "line 20: tiers[0].category: is missing"},
 		{"key twice", "extend_max: 1", "extend_max: 1\nextend_max: 2", "extend_max: is there twice"},
 		{"too many decimals", "face: 129.00", "face: 129.005", `tiers[0].face: "129.005" has more decimals than EUR, which has 2`},
 		{"negative money", "face: 129.00", "face: -129", `"-129" must be an amount of EUR such as 49.05`},
@@ -98,6 +98,12 @@ func TestWhatIsWrongIsSaidWithLineKeyAndMend(t *testing.T) {
 		{"a gate twice", "extend_max: 1", "gates: [{ key: a }, { key: a }]", `gates[1].key: "a" is there twice`},
 		{"alias", "{ category: standing, name: Standing", "*x", "alias"},
 		{"format", "format: 1", "format: 2", "use a newer program"},
+		{"question", "currency: EUR", "currency: EUR\nquestions:\n  - { field: venue.zone, ask: \"Which zone?\", options: [Europe/Berlin, Europe/Paris] }",
+			"line 18: questions[0]: venue.zone: Which zone? (Europe/Berlin, Europe/Paris) Answer it there, then take this question out"},
+		{"question without words", "currency: EUR", "currency: EUR\nquestions: [{}]", "questions[0].ask: is missing"},
+		{"performers", "performers: [Aurora Ensemble, 韦礼安]", "performers: Aurora", `show.performers: must be a list, and is "Aurora"`},
+		{"performer", "performers: [Aurora Ensemble, 韦礼安]", "performers: [[Aurora]]", "show.performers[0]: must be a name, and is a list"},
+		{"empty performer", "performers: [Aurora Ensemble, 韦礼安]", `performers: ["", x]`, "show.performers[0]: is empty"},
 		{"two documents", "performances:", "---\nperformances:", "more than one document"},
 		{"list for a group", "venue:\n", "venue: []\nvenu:\n", "venue: must have keys and values, and is a list"},
 		{"syntax", "show:", "show: [", "line "},
