@@ -214,15 +214,24 @@ type claims struct {
 
 // email is the verified address in a token of an issuer that is trusted with it, "" for none.
 func (c *claims) email(i issuer) Email {
-	text, _ := c.Email.(string)
-	if !i.TrustEmail || c.EmailVerified != true && c.EmailVerified != "true" {
+	if !i.TrustEmail {
 		return ""
 	}
-	email, err := parseEmail(text)
+	return VerifiedEmail(c.Email, c.EmailVerified)
+}
+
+// VerifiedEmail is the address of the claims email and email_verified of a token that is believed, "" where it is not
+// verified, or none. Full-width forms are not taken for what they look like: what the issuer has verified is what it wrote.
+func VerifiedEmail(email, verified any) Email {
+	text, ok := email.(string)
+	if !ok || verified != true && verified != "true" {
+		return ""
+	}
+	parsed, err := parseEmail(text)
 	if err != nil {
 		return ""
 	}
-	return email
+	return parsed
 }
 
 // verify believes a token, or says why not. It reads the issuer first, unbelieved, to know by which rules to read the rest.

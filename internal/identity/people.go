@@ -21,8 +21,7 @@ import (
 type Keyring interface {
 	EnsureActive(ctx context.Context, purpose keys.Purpose) (keys.Key, error)
 	Active(purpose keys.Purpose) (keys.Key, error)
-	Public(purpose keys.Purpose, kid string) (keys.Key, error)
-	Reload(ctx context.Context) error
+	Find(ctx context.Context, purpose keys.Purpose, kid string) (keys.Key, error)
 }
 
 // Settings are the operator's choices.

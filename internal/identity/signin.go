@@ -204,13 +204,7 @@ func (s *Service) codeKey(ctx context.Context, kid string, known bool) (keys.Key
 	if !known {
 		return s.o.Keys.Active(keys.SignIn)
 	}
-	key, err := s.o.Keys.Public(keys.SignIn, kid)
-	if errors.Is(err, keys.ErrNone) { // another node has just made it
-		if err := s.o.Keys.Reload(ctx); err != nil {
-			return key, err
-		}
-		key, err = s.o.Keys.Public(keys.SignIn, kid)
-	}
+	key, err := s.o.Keys.Find(ctx, keys.SignIn, kid)
 	if errors.Is(err, keys.ErrNone) { // retired meanwhile
 		return key, fault.New(fault.CodeWrong, "")
 	}

@@ -134,8 +134,9 @@ type Ring struct {
 	now    func() time.Time
 	random io.Reader
 
-	mu   sync.RWMutex
-	keys map[string]Key
+	mu     sync.RWMutex
+	keys   map[string]Key
+	looked time.Time // when Find read the store last
 }
 
 // Options are what a Ring takes from outside.
@@ -229,6 +230,32 @@ func (r *Ring) Public(purpose Purpose, kid string) (Key, error) {
 		return Key{}, fmt.Errorf("%w: %q for %s", ErrNone, kid, purpose)
 	}
 	return k, nil
+}
+
+// findAgainAfter is how often Find reads the store at most: anybody can make kids up.
+const findAgainAfter = 5 * time.Second
+
+// Find is Public that reads the store again where the key is not known: another node may have just made it.
+func (r *Ring) Find(ctx context.Context, purpose Purpose, kid string) (Key, error) {
+	k, err := r.Public(purpose, kid)
+	if err == nil || !r.mayLook() {
+		return k, err
+	}
+	if err := r.Reload(ctx); err != nil {
+		return Key{}, err
+	}
+	return r.Public(purpose, kid)
+}
+
+func (r *Ring) mayLook() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.now()
+	if since := now.Sub(r.looked); since >= 0 && since < findAgainAfter {
+		return false
+	}
+	r.looked = now
+	return true
 }
 
 // Checking lists the keys of a purpose to check with, active and public, the newest first.

@@ -306,3 +306,49 @@ func TestCreatedAtIsWholeMilliseconds(t *testing.T) {
 		t.Fatalf("%v, %v", k.CreatedAt, err)
 	}
 }
+
+// counting counts how often the store was read.
+type counting struct {
+	keys.Store
+	lists int
+}
+
+func (c *counting) List(ctx context.Context) ([]keys.Record, error) {
+	c.lists++
+	return c.Store.List(ctx)
+}
+
+func TestFindSeesOtherNodesKeysAndIsNotAFlood(t *testing.T) {
+	memory := &keystest.Memory{}
+	store := &counting{Store: memory}
+	at := time.Date(2026, 5, 1, 10, 0, 0, 0, time.UTC)
+	r, err := keys.Load(t.Context(), store, master(t, 7), keys.Options{Now: func() time.Time { return at }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := load(t, memory).EnsureActive(t.Context(), keys.SignIn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Public(keys.SignIn, k.KID); !errors.Is(err, keys.ErrNone) {
+		t.Fatalf("known already: %v", err)
+	}
+	if got, err := r.Find(t.Context(), keys.SignIn, k.KID); err != nil || got.KID != k.KID {
+		t.Fatalf("%v, %v", got, err)
+	}
+	for range 100 {
+		if _, err := r.Find(t.Context(), keys.SignIn, "00000000"); !errors.Is(err, keys.ErrNone) {
+			t.Fatal(err)
+		}
+	}
+	if store.lists != 2 { // Load's and the first Find's
+		t.Errorf("the store was read %d times", store.lists)
+	}
+	at = at.Add(5 * time.Second)
+	if _, err := r.Find(t.Context(), keys.SignIn, "00000000"); !errors.Is(err, keys.ErrNone) || store.lists != 3 {
+		t.Errorf("a while later: %v, %d", err, store.lists)
+	}
+	if _, err := r.Find(t.Context(), keys.Pepper, k.KID); !errors.Is(err, keys.ErrNone) {
+		t.Errorf("for another purpose: %v", err)
+	}
+}
