@@ -47,11 +47,12 @@ type SetEvent struct {
 // refuses, expired holds that count under it end (A9).
 //
 // With an Exchange it is to take the place of tickets of that order (A22): they are marked as being exchanged by this hold
-// for as long as it is live, and under a limit only max(0, new − exchanged) places count (A10). Before the rest is looked
-// at: invalid (no ticket, one twice, more than one order's); booking_unknown; ticket_unknown; wrong_customer (of the order
-// or of a ticket that was passed on); not_exchangeable (the order's event does not allow it now; the new event is of another
-// show or currency); conflict (a ticket is not VALID, or is being exchanged by another live hold);
-// payment_in_progress (the order's money is not captured yet).
+// for as long as it is live, and under a limit only max(0, new − exchanged) places count (A10). After event_unknown and
+// before the rest is looked at: invalid (one twice, too many); booking_unknown; ticket_unknown and invalid (of another
+// order), in the order given; wrong_customer (of the order or of a ticket that was passed on); not_exchangeable (the order's
+// event does not allow it now; the new event is of another show or currency; exchanged too often: RefundPartsMax); conflict
+// (the order is not PAID; no ticket is left; one is not VALID, or is being exchanged by another live hold);
+// payment_in_progress (the order's money is not captured yet); conflict (less was captured than the tickets cost).
 type HoldSeats struct {
 	ID       id.ID
 	Event    id.ID
@@ -147,7 +148,8 @@ type BeginPayment struct {
 // ReasonExchanged, SEAT_RELEASED, with the fee kept), their seats and limits go back at once, what they cost and is neither
 // kept nor given back moves to this order (Order.Credit, Order.Funds), and what is too much is given back by refunds
 // (Exchange[1:], ReasonDifference). Old tickets that are not VALID and this hold's any more: the payment is given back
-// (ReasonNotExchangeable). An exchange is never rescued: its old tickets stay, its payment goes back.
+// (ReasonNotExchangeable). An exchange is never rescued: its old tickets stay, its payment goes back. What was to be paid on
+// top was fixed by BeginPayment, and with it what is kept; where nothing was, the rule of this moment says what is kept.
 //
 // Faults: booking_unknown; invalid (no payment for an amount above 0; too few ids; an exchange's payment that is not
 // captured).
@@ -208,8 +210,10 @@ const (
 // Result: Refund (the first), Order. Faults: key_reused; booking_unknown; wrong_customer; ticket_unknown; invalid (a
 // ticket twice, too few ids, a fee above what the tickets cost, no reason for USED ones); not_refundable (the rule does not
 // allow it, or not any more; a ticket that was passed on; ByEvent of an event that is not cancelled); conflict (the order is
-// not PAID; a ticket VOID, or USED without the right to it, or being exchanged); payment_in_progress (the money is not
-// captured yet).
+// not PAID; no ticket is left; a ticket VOID, or USED without the right to it, or being exchanged); payment_in_progress (the
+// money is not captured yet); conflict (less was captured than this needs).
+//
+// The order is REFUNDED when no ticket of it is valid and the money of all its refunds is back.
 type BeginRefund struct {
 	IDs      []id.ID // RefundPartsMax
 	Order    id.ID
@@ -225,7 +229,7 @@ type BeginRefund struct {
 // RefuseRefund writes down that the provider finally refused a refund (A21): it stays REQUESTED, with an alert, and is not
 // tried again until RetryRefund. Try is the one that was refused: a smaller one is a repeat.
 //
-// Faults: refund_unknown; conflict (not REQUESTED).
+// Faults: refund_unknown; conflict (not REQUESTED, or a try that was not made yet).
 type RefuseRefund struct {
 	Refund id.ID
 	Try    int
@@ -269,8 +273,8 @@ type Transfer struct {
 // (Result.CheckIn). What a device decided Offline is a fact: it is always written down, under (ticket, device, At), and
 // where the ticket was used before or is VOID it is a conflict that somebody should look at; repeated it is a repeat.
 //
-// Faults: ticket_unknown; wrong_event; ticket_used; ticket_void; invalid (an offline one without device or time, or of
-// the future).
+// Faults: ticket_unknown; wrong_event; ticket_used; ticket_void; invalid (an offline one without device, or of longer ago than
+// CheckInPastMax or further ahead than CheckInAheadMax).
 type CheckIn struct {
 	Ticket  id.ID
 	Event   id.ID

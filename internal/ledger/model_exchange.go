@@ -77,6 +77,9 @@ func (m *Model) notExchangeable(e *modelEvent, o *Order, given []*Ticket, hold i
 	if !m.moneyTaken(o) {
 		return &fault.Error{Code: fault.PaymentInProgress, Order: o.ID}
 	}
+	if totalOf(given) > m.moneyLeft(o) {
+		return fault.New(fault.Conflict, "less was captured than the tickets cost")
+	}
 	return nil
 }
 
@@ -94,10 +97,23 @@ func (m *Model) ownPayment(o *Order) *Payment {
 	return m.payments[modelPayment{o.ID, o.Payment}]
 }
 
-// moneyTaken says whether all of what an order cost was captured. (A provider that took less has somebody look.)
+// moneyTaken says whether nothing is to be captured any more of what an order cost.
 func (m *Model) moneyTaken(o *Order) bool {
 	p := m.ownPayment(o)
-	return p == nil || (p.State == PaymentCaptured || p.State == PaymentRefunded) && p.Captured >= o.Amount
+	return p == nil || p.State == PaymentCaptured || p.State == PaymentRefunded
+}
+
+// moneyLeft is what an order has that is promised to nobody. It is at least what its valid tickets cost, unless the provider
+// captured less than it had authorized.
+func (m *Model) moneyLeft(o *Order) int64 {
+	var left int64
+	if p := m.ownPayment(o); p != nil {
+		left = p.Captured - p.Promised
+	}
+	for _, f := range o.Funds {
+		left += f.Left
+	}
+	return left
 }
 
 func exchangedPlaces(given []*Ticket) []ExchangedPlace {
@@ -152,7 +168,7 @@ func (m *Model) exchangeFee(given []*Ticket) int64 {
 // confirmExchange swaps, or gives the payment back where the old tickets are not what they were. The hold is live.
 func (m *Model) confirmExchange(c Confirm, o *Order, h *Hold) Result {
 	old, given := m.orders[o.Exchange], m.exchangedBy(h)
-	possible := old.State == OrderPaid && m.events[old.Event].Paying() == nil
+	possible := old.State == OrderPaid && m.events[old.Event].Paying() == nil && totalOf(given) <= m.moneyLeft(old)
 	for _, t := range given {
 		possible = possible && t.State == TicketValid && t.Exchange == h.ID
 	}
@@ -182,16 +198,16 @@ func (m *Model) swap(c Confirm, o *Order, h *Hold, old *Order, given []*Ticket) 
 		o.Funds = append(o.Funds, Fund{Order: part.order, Provider: part.provider, Payment: part.payment, Left: part.amount})
 	}
 	row := Refund{Order: old.ID, From: old.ID, Currency: old.Currency, By: o.Customer, Created: m.now}
-	given1 := row
-	given1.ID, given1.State, given1.Reason = c.Exchange[0], RefundSeatReleased, ReasonExchanged
-	given1.FeeKept, given1.Rule = kept, "exchange"
+	up := row // the tickets, given up
+	up.ID, up.State, up.Reason = c.Exchange[0], RefundSeatReleased, ReasonExchanged
+	up.FeeKept, up.Rule = kept, "exchange"
 	for _, t := range given {
-		given1.Tickets = append(given1.Tickets, t.ID)
-		t.State, t.Refund = TicketVoid, given1.ID
+		up.Tickets = append(up.Tickets, t.ID)
+		t.State, t.Refund = TicketVoid, up.ID
 	}
-	m.refunds[given1.ID] = &given1
+	m.refunds[up.ID] = &up
 	m.placesBack(old, given, ReasonExchanged)
-	m.publish(old, NoticeExchanged, "refund_id", given1.ID.Text(id.Refund), "exchange", o.ID.Text(id.Order))
+	m.publish(old, NoticeExchanged, "refund_id", up.ID.Text(id.Refund), "exchange", o.ID.Text(id.Order))
 
 	row.State, row.Reason = RefundRequested, ReasonDifference
 	m.requestRefunds(row, c.Exchange[1:], m.draw(old, rest-kept))

@@ -36,6 +36,9 @@ func (m *Model) beginRefund(c BeginRefund) Result {
 	}
 	kept, rule := m.keptOf(c, tickets)
 	due := totalOf(tickets) - kept
+	if due > m.moneyLeft(o) {
+		return refuse(fault.Conflict, "less was captured than the tickets cost")
+	}
 	row := Refund{Order: o.ID, State: RefundRequested, Currency: o.Currency, Reason: c.Reason, By: c.Customer, Created: m.now}
 	switch c.By {
 	case ByCustomer:

@@ -87,12 +87,12 @@ func (m *Model) checkInFact(c CheckIn, t *Ticket) Result {
 	if c.Device == "" {
 		return refuseField(fault.Invalid, "device")
 	}
-	if c.At <= m.now-Time(CheckInPastMax) || c.At > m.now+Time(CheckInAheadMax) {
-		return refuseField(fault.Invalid, "at")
-	}
 	if before := m.checkedIn(c); before != nil {
 		copied := *before
 		return Result{Repeat: true, Ticket: m.ticketNow(t.ID), CheckIn: &copied}
+	}
+	if c.At <= m.now-Time(CheckInPastMax) || c.At > m.now+Time(CheckInAheadMax) {
+		return refuseField(fault.Invalid, "at")
 	}
 	if t.State == TicketValid {
 		return m.admitted(c, t)

@@ -57,13 +57,13 @@ func (s *stock) brokenMoney(o ledger.Order) error {
 	return nil
 }
 
-// owned is what an order's own payment brings it; inFlight: it is not all captured yet (or the provider took less).
+// owned is what an order's own payment brings it; inFlight: it is not captured yet.
 func (s *stock) owned(o ledger.Order) (amount int64, inFlight bool) {
 	p := s.payments[paid{o.ID, o.Provider, o.Payment}]
 	if o.Amount == 0 || p.State == ledger.PaymentCaptureRefused {
 		return 0, false
 	}
-	return o.Amount, p.Captured < o.Amount
+	return o.Amount, p.State == ledger.PaymentAuthorized
 }
 
 // brokenPayments is what is wrong with a payment: more given back than was taken, or not what its refunds say.

@@ -63,11 +63,16 @@ func Exercise(t *testing.T, open Open) {
 		{"rescue", rescueScenarios},
 		{"money", moneyScenarios},
 		{"organizer", organizerScenarios},
+		{"refunds", refundScenarios},
 		{"reading", readingScenarios},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for _, s := range group.scenarios {
-				t.Run(s.name, func(t *testing.T) { s.run(newWorld(t, open)) })
+				t.Run(s.name, func(t *testing.T) {
+					w := newWorld(t, open)
+					s.run(w)
+					w.sound()
+				})
 			}
 		})
 	}

@@ -30,11 +30,7 @@ var readingScenarios = []scenario{
 		from := w.snapshot(mainEvent).Version
 		var want []ledger.Change
 		for seat := range int32(4) {
-			batch, err := w.ledger.Apply(ctx, []ledger.Command{w.holdSeats(alice, seat)})
-			if err != nil {
-				w.Fatal(err)
-			}
-			want = append(want, batch.Changes...)
+			want = append(want, w.batch(w.holdSeats(alice, seat)).Changes...)
 		}
 		w.reopen()
 		for _, c := range []struct {
@@ -101,10 +97,7 @@ var readingScenarios = []scenario{
 	{"a batch that changes several events tells of each", func(w *world) {
 		elsewhere := w.holdPlaces(alice, 0, 2)
 		elsewhere.Event = otherEvent
-		batch, err := w.ledger.Apply(context.Background(), []ledger.Command{elsewhere, w.holdSeats(bob, 5), w.holdSeats(bob, 2)})
-		if err != nil {
-			w.Fatal(err)
-		}
+		batch := w.batch(elsewhere, w.holdSeats(bob, 5), w.holdSeats(bob, 2))
 		expires := start + ledger.Time(holdTTL)
 		for i := range batch.Changes {
 			batch.Changes[i].Version = 0

@@ -67,12 +67,17 @@ func (w *world) pass(d ledger.Duration) { w.clock.Advance(d) }
 // apply runs a batch.
 func (w *world) apply(commands ...ledger.Command) []ledger.Result {
 	w.Helper()
+	return w.batch(commands...).Results
+}
+
+func (w *world) batch(commands ...ledger.Command) ledger.Batch {
+	w.Helper()
 	batch, err := w.ledger.Apply(context.Background(), commands)
 	if err != nil {
 		w.Fatalf("Apply of %v: %v", commands, err)
 	}
 	w.book.note(w.T, w.ledger, commands, batch)
-	return batch.Results
+	return batch
 }
 
 func (w *world) given(c ledger.Command) ledger.Result {
