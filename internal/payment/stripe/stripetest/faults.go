@@ -147,8 +147,11 @@ func (f *Fault) wait(q *http.Request) bool {
 	}
 }
 
+// lose ends the connection in the middle of an answer. Before its first byte, net/http itself would send the request once
+// more, since it has an idempotency key.
 func lose(w http.ResponseWriter) {
 	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+		_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{"))
 		_ = conn.Close()
 	}
 }

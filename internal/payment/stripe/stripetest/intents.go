@@ -65,13 +65,12 @@ func (p *intent) latest() *charge {
 	return p.charges[len(p.charges)-1]
 }
 
-func (s *Server) intent(id string) *intent {
-	for _, p := range s.intents {
-		if p.id == id {
-			return p
-		}
-	}
-	return nil
+// intent finds one, nil where there is none.
+func (s *Server) intent(id string) *intent { return s.byID[id] }
+
+func (s *Server) add(p *intent) {
+	s.intents = append(s.intents, p)
+	s.byID[p.id] = p
 }
 
 var currencyForm = regexp.MustCompile(`^[a-z]{3}$`)
@@ -135,7 +134,7 @@ func (s *Server) create(q request) answer {
 	if a := p.set(q); a != nil {
 		return *a
 	}
-	s.intents = append(s.intents, p)
+	s.add(p)
 	s.secrets = append(s.secrets, p.secret)
 	s.tell("payment_intent.created", s.shape(p, false))
 	return ok(s.shape(p, q.expands("latest_charge.refunds")))

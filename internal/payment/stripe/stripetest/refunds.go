@@ -168,6 +168,19 @@ func (s *Server) FinishRefund(intentID string, good bool) {
 	})
 }
 
+// PayElsewhere is a payment of another program on the account; it gives the intent's id.
+func (s *Server) PayElsewhere(amount int64, metadata map[string]string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := &intent{
+		id: fmt.Sprintf("pi_%06d", s.next()), created: s.c.Now(), amount: amount, currency: "usd", captureMethod: "automatic",
+		means: Visa, metadata: metadata,
+	}
+	s.add(p)
+	s.pay(p)
+	return p.id
+}
+
 // Dispute is the customer's claim at their bank.
 func (s *Server) Dispute(intentID string) {
 	s.must(intentID, "succeeded", func(p *intent) {

@@ -41,7 +41,8 @@ type Server struct {
 
 	mu      sync.Mutex // guards what follows
 	seq     int
-	intents []*intent
+	intents []*intent // in order of creation
+	byID    map[string]*intent
 	refunds []*refund
 	keys    map[string]*stored
 	faults  []*Fault
@@ -74,7 +75,7 @@ func New(c Config) *Server {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	s := &Server{c: c, mux: http.NewServeMux(), keys: map[string]*stored{}, calls: map[string]int{}}
+	s := &Server{c: c, mux: http.NewServeMux(), byID: map[string]*intent{}, keys: map[string]*stored{}, calls: map[string]int{}}
 	s.route("POST /v1/payment_intents", "create", s.create)
 	s.route("GET /v1/payment_intents", "list", s.list)
 	s.route("GET /v1/payment_intents/search", "search", s.search)
