@@ -64,6 +64,8 @@ func Exercise(t *testing.T, open Open) {
 		{"money", moneyScenarios},
 		{"organizer", organizerScenarios},
 		{"refunds", refundScenarios},
+		{"exchange", exchangeScenarios},
+		{"exchange money", exchangeMoneyScenarios},
 		{"reading", readingScenarios},
 	} {
 		t.Run(group.name, func(t *testing.T) {
