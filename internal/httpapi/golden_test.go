@@ -72,7 +72,7 @@ func (w *world) drain() {
 // shownHeaders are those that a golden file has, in this order.
 var shownHeaders = []string{
 	"Allow", "Cache-Control", "Content-Encoding", "Content-Language", "Content-Type", "ETag", "Location", "Retry-After", "Vary", "WWW-Authenticate",
-	"Content-Security-Policy", "Referrer-Policy", "X-Accel-Buffering", "X-Content-Type-Options",
+	"Content-Security-Policy", "X-Accel-Buffering", "X-Content-Type-Options", "RateLimit", "RateLimit-Policy", "Set-Cookie",
 }
 
 // transcript is a request and its answer as a golden file has them.
@@ -100,6 +100,9 @@ func transcript(a ask, got reply) []byte {
 	fmt.Fprintf(&b, "\n%d %s\n", got.status, http.StatusText(got.status))
 	for _, name := range shownHeaders {
 		for _, value := range got.header.Values(name) {
+			if value == contentPolicy { // nearly all have it: leaksNothing looks
+				continue
+			}
 			fmt.Fprintf(&b, "%s: %s\n", name, value)
 		}
 	}
@@ -145,6 +148,7 @@ var (
 	}{
 		{regexp.MustCompile(`"request_id": "[^"]*"`), `"request_id": "…"`},
 		{regexp.MustCompile(`"qr_text": "[^"]*"`), `"qr_text": "…"`},
+		{regexp.MustCompile(`(Set-Cookie: \w+=)[^;]+`), `${1}…`},
 		{regexp.MustCompile(`"next_cursor": "[^"]*"`), `"next_cursor": "…"`},
 		{regexp.MustCompile(`\b[0-9a-f]{64}\b`), `…hash…`},
 	}
@@ -181,7 +185,7 @@ func (w *world) described(name, id string, got reply) {
 	registry := huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)
 	registry.Map()["Problem"] = huma.SchemaFromType(registry, problemKind)
 	op := operation(registry, r)
-	if got.status == http.StatusNotModified {
+	if got.status == http.StatusNotModified || len(got.body) == 0 && slices.Contains(r.statuses(), got.status) {
 		return
 	}
 	said, ok := op.Responses[strconv.Itoa(got.status)]
@@ -220,9 +224,10 @@ var internals = regexp.MustCompile(`(?i)sqlite|postgres|select |insert |goroutin
 // leaksNothing looks for internals, and whether a problem is whole.
 func leaksNothing(t testing.TB, name string, got reply) {
 	t.Helper()
-	if got.header.Get("X-Request-Id") == "" || got.header.Get("X-Content-Type-Options") != "nosniff" {
-		t.Errorf("%s: no request id, or browsers may guess its type", name)
+	if got.header.Get("X-Request-Id") == "" {
+		t.Errorf("%s: no request id", name)
 	}
+	looksSecure(t, name, got)
 	if got.status < 400 {
 		return
 	}
@@ -254,6 +259,10 @@ var unreachable = map[string]string{
 	"* internal":                          "TestInternalSaysNothing, for all routes alike",
 	"payment_webhook payment_unavailable": "needs a provider that answers Lookup and fails Cancel: booking's tests",
 	"* busy":                              "holds and bookings have it; for the others it is our limit of time: TestOurTimeIsUp",
+	"* too_many_requests":                 "TestLimits, for all routes alike",
+	"* body_too_large":                    "TestBodies, for all routes alike",
+	"* unsupported_media_type":            "TestBodies, for all routes alike",
+	"* cross_origin":                      "TestCrossOrigin, for all routes alike",
 	"* bad_request":                       "query too long, for all routes alike: TestQueries",
 }
 

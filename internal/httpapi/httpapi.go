@@ -11,8 +11,10 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"path"
 	"strings"
 	"time"
@@ -21,6 +23,7 @@ import (
 	"onsale/internal/catalog"
 	"onsale/internal/fault"
 	"onsale/internal/id"
+	"onsale/internal/identity"
 	"onsale/internal/inventory"
 	"onsale/internal/ledger"
 	"onsale/internal/payment"
@@ -41,11 +44,6 @@ const (
 	untilClosed = time.Duration(-1) // a route's Takes: it ends by itself
 )
 
-// An Authenticator says which customer a bearer token is of. Its faults are token_invalid and unavailable stores.
-type Authenticator interface {
-	Authenticate(ctx context.Context, token string) (id.ID, error)
-}
-
 // Options are what the API is made of. All are required unless said otherwise.
 type Options struct {
 	Catalog   *catalog.Service
@@ -56,8 +54,19 @@ type Options struct {
 		Do(context.Context, ledger.Command) (ledger.Result, error)
 	}
 	Identity Authenticator
-	Roles    Roles // nil: nobody has one
-	NewID    func(shard int) (id.ID, error)
+	// People are sign-ins, profiles, members; nil: nobody can sign in here, and nobody has a profile.
+	People *identity.Service
+	// Providers are who else signs people in (OpenID Connect), by the name that their paths have.
+	Providers map[string]OIDC
+	Roles     Roles // Defaults to People; where neither is there nobody has a role
+	// Limiter says who asks too often. nil: nobody does.
+	Limiter Limiter
+	// TrustedProxies are whose word on where a request comes from is believed.
+	TrustedProxies []netip.Prefix
+	// PublicURL is the origin under which browsers reach us, "https://tickets.example"; "" where it is not known: then
+	// cookies are for plain connections.
+	PublicURL string
+	NewID     func(shard int) (id.ID, error)
 	// FieldKey is the secret under which fields of idempotent requests are hashed (A12).
 	FieldKey []byte
 	// TicketKey is the key that signs what is shown of a ticket; Test marks it as paid in a sandbox.
@@ -78,9 +87,10 @@ type Options struct {
 
 type api struct {
 	Options
-	routes []route
-	doc    []byte // the OpenAPI document
-	docs   []byte // the readable one
+	origins *http.CrossOriginProtection
+	routes  []route
+	doc     []byte // the OpenAPI document
+	docs    []byte // the readable one
 }
 
 // New makes the API's handler.
@@ -102,7 +112,14 @@ func newAPI(o Options) (*api, error) {
 	if len(o.FieldKey) < 16 {
 		return nil, errors.New("httpapi: FieldKey needs at least 16 bytes")
 	}
-	a := &api{Options: o}
+	if o.Roles == nil && o.People != nil {
+		o.Roles = o.People
+	}
+	origins, err := newOrigins(o.PublicURL)
+	if err != nil {
+		return nil, fmt.Errorf("httpapi: the public URL: %w", err)
+	}
+	a := &api{Options: o, origins: origins}
 	a.routes = a.table()
 	return a, a.describe()
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"onsale/internal/fault"
+	"onsale/internal/guard"
 )
 
 //go:generate go run ./gen ../../docs/openapi.json ../../docs/FAULTS.md
@@ -30,8 +31,11 @@ func (a *api) describe() error {
 			"Refusals are RFC 9457 problems with a stable code; each is listed at /docs.",
 			License: &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}},
 		Components: &huma.Components{
-			Schemas:         registry,
-			SecuritySchemes: map[string]*huma.SecurityScheme{"customer": {Type: "http", Scheme: "bearer", BearerFormat: "JWT"}},
+			Schemas: registry,
+			SecuritySchemes: map[string]*huma.SecurityScheme{
+				"customer": {Type: "http", Scheme: "bearer", BearerFormat: "JWT"},
+				"sign_in":  {Type: "apiKey", In: "cookie", Name: hostPrefix + signInCookie, Description: "set by POST /v1/sign-in/code"},
+			},
 		},
 		Paths: map[string]*huma.PathItem{},
 	}
@@ -81,8 +85,9 @@ func operation(registry huma.Registry, r route) *huma.Operation {
 			Description: "a new random value for each new request; the same one when it is repeated"})
 	}
 	if r.Who.signedIn() {
-		op.Security = []map[string][]string{{"customer": {}}}
+		op.Security = []map[string][]string{{"customer": {}}, {"sign_in": {}}}
 	}
+	op.Extensions = map[string]any{"x-onsale-who": r.Who.String()}
 	if r.Body != nil {
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 			"application/json": {Schema: registry.Schema(reflect.TypeOf(r.Body), true, "")}}}
@@ -114,6 +119,12 @@ func (r route) statuses() []int {
 // faults are those of the route's own and of what it has in common with others.
 func (r route) faults() []fault.Code {
 	all := append(slices.Clone(r.Faults), fault.BadRequest, fault.Busy, fault.Internal)
+	if r.class() != guard.Free {
+		all = append(all, fault.TooManyRequests)
+	}
+	if !r.Foreign && r.Method != http.MethodGet {
+		all = append(all, fault.CrossOrigin)
+	}
 	all = append(all, r.Who.faults()...)
 	if r.Body != nil {
 		all = append(all, fault.BodyTooLarge, fault.Unsupported)
@@ -126,6 +137,7 @@ func (r route) faults() []fault.Code {
 func answer(registry huma.Registry, r route) map[string]*huma.MediaType {
 	content := map[string]*huma.MediaType{}
 	switch {
+	case r.Answer == nil && r.AnswerType == "": // it says nothing
 	case r.Answer != nil && r.Or != nil:
 		content["application/json"] = &huma.MediaType{Schema: &huma.Schema{AnyOf: []*huma.Schema{
 			registry.Schema(reflect.TypeOf(r.Answer), true, ""), registry.Schema(reflect.TypeOf(r.Or), true, "")}}}
@@ -154,7 +166,6 @@ func (a *api) readable(w http.ResponseWriter, r *request) error { return html(w,
 func html(w http.ResponseWriter, page []byte) error {
 	h := w.Header()
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
-	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-cache")
 	send(w, http.StatusOK, "text/html; charset=utf-8", page)
 	return nil

@@ -71,7 +71,7 @@ func TestDocumentHasEveryRouteAndFault(t *testing.T) {
 		}
 		checkParameters(t, r, op)
 		for _, status := range r.statuses() {
-			if at(op, "responses", strconv.Itoa(status), "content") == nil {
+			if said := at(op, "responses", strconv.Itoa(status)); said == nil || at(said, "content") == nil && (r.Answer != nil || r.AnswerType != "") {
 				t.Errorf("%s: no answer for %d", r.ID, status)
 			}
 		}

@@ -69,10 +69,11 @@ func (a *api) problem(w *recorder, r *request, err error) {
 
 // problemHeader takes away what was meant for a success and adds what a refusal needs.
 func problemHeader(h http.Header, entry fault.Entry, f *fault.Error) {
-	for _, name := range []string{"Content-Encoding", "ETag", "Location", "Retry-After", "Vary", "Content-Security-Policy"} {
+	for _, name := range []string{"Content-Encoding", "ETag", "Location", "Retry-After", "Vary"} {
 		h.Del(name)
 	}
 	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", contentPolicy)
 	after := f.RetryAfter
 	if entry.Status == http.StatusServiceUnavailable || entry.Status == http.StatusTooManyRequests {
 		after = max(after, time.Second)

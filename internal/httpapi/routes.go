@@ -2,9 +2,11 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"onsale/internal/fault"
+	"onsale/internal/guard"
 	"onsale/internal/payment"
 )
 
@@ -24,9 +26,12 @@ type route struct {
 	Tag          string
 	Summary      string
 	Notes        string
-	Who          who // may use it; see who.go
+	Who          who         // may use it; see who.go
+	Class        guard.Class // to the limits. Defaults to Staff for members, else Plain
+	Foreign      bool        // programs of other origins may send it: it is signed, and cookies mean nothing to it
 	Key          keyRule
 	Query        []parameter
+	LongQuery    bool     // up to callbackBytesMax
 	Body         any      // a value of the request's type, nil for none
 	Answer       any      // a value of the answer's type, nil where it has none of ours
 	Or           any      // of its other type, nil for none
@@ -57,11 +62,11 @@ var (
 
 // table is the API: every route there is.
 func (a *api) table() []route {
-	return []route{
+	all := []route{
 		{Method: "GET", Path: "/{$}", ID: "home", Who: public, Hidden: true, handle: a.home},
 		{Method: "GET", Path: "/openapi.json", ID: "openapi", Who: public, Hidden: true, handle: a.openapi},
 		{Method: "GET", Path: "/docs", ID: "docs", Who: public, Hidden: true, handle: a.readable},
-		{Method: "GET", Path: "/healthz", ID: "health", Who: public, Tag: "Running", Summary: "Whether the program runs", AnswerType: "text/plain", handle: a.health},
+		{Method: "GET", Path: "/healthz", ID: "health", Class: guard.Free, Who: public, Tag: "Running", Summary: "Whether the program runs", AnswerType: "text/plain", handle: a.health},
 		{Method: "GET", Path: "/.well-known/jwks.json", ID: "jwks", Who: public, Tag: "Tickets", Summary: "The public keys that check tickets",
 			AnswerType: "application/json", handle: a.jwks},
 
@@ -84,7 +89,7 @@ func (a *api) table() []route {
 			Notes:      "Server-sent events: seats (id is the version), version (each second), reset (take a new picture). Resumes by Last-Event-ID.",
 			AnswerType: "text/event-stream", Faults: []fault.Code{fault.EventUnknown, fault.NotOnSale}, Takes: untilClosed, handle: a.seatsStream},
 
-		{Method: "POST", Path: "/v1/holds", ID: "hold_make", Who: signedIn, Tag: "Holds", Summary: "Hold seats or places for a few minutes", Key: keyOptional,
+		{Method: "POST", Path: "/v1/holds", ID: "hold_make", Class: guard.Sale, Who: signedIn, Tag: "Holds", Summary: "Hold seats or places for a few minutes", Key: keyOptional,
 			Notes: "Name seats (seat_ids), or an area and a quantity, or ask for the best available. All or nothing.",
 			Body:  HoldRequest{}, Answer: Hold{}, Status: []int{201}, Faults: holdFaults, handle: a.holdMake},
 		{Method: "GET", Path: "/v1/holds/{hold_id}", ID: "hold_get", Who: ownerOf("hold_id"), Tag: "Holds", Summary: "A hold as it is now",
@@ -97,7 +102,7 @@ func (a *api) table() []route {
 				fault.OutcomeUnknown},
 			handle: a.holdExtend},
 
-		{Method: "POST", Path: "/v1/bookings", ID: "booking_make", Who: signedIn, Tag: "Bookings", Summary: "Pay for a hold", Key: keyRequired,
+		{Method: "POST", Path: "/v1/bookings", ID: "booking_make", Class: guard.Sale, Who: signedIn, Tag: "Bookings", Summary: "Pay for a hold", Key: keyRequired,
 			Notes: "201: paid. 202: the provider has not decided, ask again. 402: declined; another card is another booking of the same hold. " +
 				"After a lost answer send the same request with the same key.",
 			Body: BookingRequest{}, Answer: Booking{}, Status: []int{201, 202},
@@ -114,8 +119,9 @@ func (a *api) table() []route {
 			Answer: Ticket{}, AlsoTypes: []string{"image/png"}, Faults: []fault.Code{fault.TicketUnknown, fault.WrongCustomer, fault.Conflict},
 			handle: a.ticketGet},
 
-		{Method: "POST", Path: "/v1/payments/{provider}/webhook", ID: "payment_webhook", Who: public, Tag: "Running", Summary: "Notices of a payment provider",
+		{Method: "POST", Path: "/v1/payments/{provider}/webhook", ID: "payment_webhook", Class: guard.Free, Foreign: true, Who: public, Tag: "Running", Summary: "Notices of a payment provider",
 			Notes: "Signed by the provider; harmless twice, late or out of order.", AnswerType: "text/plain",
 			Faults: []fault.Code{fault.BodyTooLarge, fault.NotFound, fault.PaymentUnavailable, fault.OutcomeUnknown}, handle: a.paymentWebhook},
 	}
+	return slices.Concat(all, a.signInRoutes(), a.meRoutes())
 }

@@ -25,7 +25,8 @@ type request struct {
 	*http.Request
 	route    string
 	id       string          // of the request, in the answer and the log
-	customer id.ID           // who asks, 0 where the route is for everybody
+	person   identity.Person // who asks, as far as that was asked for
+	customer id.ID           // the same, 0 where the route is for everybody
 	key      string          // Idempotency-Key
 	client   context.Context // ends when the client goes away, not when our time for the request is up
 
@@ -83,7 +84,7 @@ func (a *api) serve(rt route) http.Handler {
 		r := &request{Request: hr, route: rt.ID, id: requestID(hr.Header.Get("X-Request-Id")), client: hr.Context()}
 		defer rt.limitTime(rec, r)()
 		rec.Header().Set("X-Request-Id", r.id)
-		rec.Header().Set("X-Content-Type-Options", "nosniff")
+		a.secureHeaders(rec.Header())
 		cut := false
 		defer func() {
 			p := recover()
@@ -101,7 +102,7 @@ func (a *api) serve(rt route) http.Handler {
 				panic(http.ErrAbortHandler)
 			}
 		}()
-		err := a.prepare(rt, r)
+		err := a.prepare(rt, rec.Header(), r)
 		if err == nil {
 			err = rt.handle(rec, r)
 		}
@@ -140,19 +141,22 @@ func (rt *route) limitTime(w http.ResponseWriter, r *request) (end func()) {
 	return cancel
 }
 
-// prepare finds out who asks and under which key.
-func (a *api) prepare(rt route, r *request) error {
-	if len(r.URL.RawQuery) > QueryBytesMax {
-		return fault.New(fault.BadRequest, "the query is longer than %d bytes", QueryBytesMax)
+// prepare finds out who asks, whether they may, and under which key.
+func (a *api) prepare(rt route, h http.Header, r *request) error {
+	most := QueryBytesMax
+	if rt.LongQuery {
+		most = callbackBytesMax
 	}
-	if rt.Who.signedIn() {
-		token, err := bearer(r.Header.Values("Authorization"))
-		if err != nil {
+	if len(r.URL.RawQuery) > most {
+		return fault.New(fault.BadRequest, "the query is longer than %d bytes", most)
+	}
+	if !rt.Foreign {
+		if err := a.crossOrigin(r.Request); err != nil {
 			return err
 		}
-		if r.customer, err = a.Identity.Authenticate(r.Context(), token); err != nil {
-			return err
-		}
+	}
+	if err := a.limitAndIdentify(&rt, h, r); err != nil {
+		return err
 	}
 	if err := a.allow(r, rt.Who); err != nil {
 		return err

@@ -18,6 +18,8 @@ import (
 	"onsale/internal/catalog"
 	"onsale/internal/catalog/eventfile"
 	"onsale/internal/fault"
+	"onsale/internal/id"
+	"onsale/internal/identity"
 	"onsale/internal/payment"
 )
 
@@ -202,8 +204,28 @@ func TestQueries(t *testing.T) {
 		}
 	}
 	for _, r := range w.api.routes {
-		long := w.ask(ask{method: r.Method, path: filled(r.Path, map[string]string{}) + "?a=" + strings.Repeat("a", QueryBytesMax)})
+		most := QueryBytesMax
+		if r.LongQuery {
+			most = callbackBytesMax
+		}
+		long := w.ask(ask{method: r.Method, path: filled(r.Path, map[string]string{}) + "?a=" + strings.Repeat("a", most)})
 		w.problemOf(long, "bad_request")
+	}
+}
+
+// Every route that takes JSON takes nothing else, and not too much of it.
+func TestBodies(t *testing.T) {
+	w := newWorld(t)
+	named := w.things()
+	w.roles.set(w.customer("ann"), map[id.ID]identity.Role{w.house: identity.Owner})
+	for _, r := range w.api.routes {
+		if r.Body == nil {
+			continue
+		}
+		a := ask{method: r.Method, path: filled(r.Path, named), customer: "ann", body: "{}", key: "bodies", header: http.Header{"Content-Type": {"text/plain"}}}
+		w.problemOf(w.ask(a), "unsupported_media_type")
+		a.header, a.body = nil, strings.Repeat(" ", BodyBytesMax+1)
+		w.problemOf(w.ask(a), "body_too_large")
 	}
 }
 

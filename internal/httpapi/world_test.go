@@ -54,9 +54,12 @@ type world struct {
 	sandbox   *sandbox.Service
 	throwaway *identity.Throwaway
 	newID     func(int) (id.ID, error)
+	show      id.ID
 	house     id.ID // the organizer of everything
 	rival     id.ID // another one
 	roles     *roles
+	people    *identity.Service
+	mails     *mailbox
 	log       *log
 	answered  chan string // routes, as they are answered; dropped where nobody listens
 
@@ -71,6 +74,30 @@ type tampered struct {
 	fail error
 	hold chan struct{} // an Apply waits for it, where it is there
 	at   chan struct{} // hears that it waits
+
+	planted map[id.ID]ledger.Refund // beside those that it has
+}
+
+// plant makes a refund of an order that the ledger knows nothing of.
+func (l *tampered) plant(w *world, booking string) id.ID {
+	order, err := id.Parse(id.Order, booking)
+	w.must(err)
+	number, err := w.newID(0)
+	w.must(err)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.planted = map[id.ID]ledger.Refund{number: {ID: number, Order: order, State: ledger.RefundRequested, Currency: "EUR"}}
+	return number
+}
+
+func (l *tampered) Refund(ctx context.Context, refund id.ID) (ledger.Refund, error) {
+	l.mu.Lock()
+	r, ok := l.planted[refund]
+	l.mu.Unlock()
+	if ok {
+		return r, nil
+	}
+	return l.Ledger.Refund(ctx, refund)
 }
 
 func (l *tampered) Apply(ctx context.Context, commands []ledger.Command) (ledger.Batch, error) {
@@ -178,10 +205,11 @@ func newWorld(t testing.TB) *world {
 	w.must(err)
 	verifier, err := identity.New(identity.Options{Issuers: []identity.Issuer{w.throwaway.Issuer()}, Store: controls.Identities(), NewID: w.newID, Now: w.now})
 	w.must(err)
+	w.meet(controls, logger)
 	seed := bytes.Repeat([]byte{7}, ed25519.SeedSize)
 	w.api, err = newAPI(Options{
 		Catalog: w.catalog, Inventory: w.inventory, Booking: w.booking, Ledger: w.ledger, Commands: w.batcher,
-		Identity: authenticator{verifier}, Roles: w.roles, NewID: w.newID, FieldKey: []byte("a key of a test, long enough"),
+		Identity: authenticator{verifier}, People: w.people, Roles: w.roles, NewID: w.newID, FieldKey: []byte("a key of a test, long enough"),
 		TicketKey: func() (ticket.Key, error) {
 			return ticket.Key{KID: "0A1B2C3D", Private: ed25519.NewKeyFromSeed(seed), Test: true}, nil
 		},
@@ -257,7 +285,7 @@ func (w *world) sell() {
 	done, err := w.catalog.Import(ctx, organizer.ID, file.Import(hash))
 	w.must(err)
 	for _, d := range done {
-		w.events[d.Event.Key] = d.Event.ID
+		w.events[d.Event.Key], w.show = d.Event.ID, d.Event.Show
 		if d.Event.State == catalog.Draft {
 			continue
 		}
