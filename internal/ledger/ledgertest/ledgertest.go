@@ -66,6 +66,8 @@ func Exercise(t *testing.T, open Open) {
 		{"refunds", refundScenarios},
 		{"exchange", exchangeScenarios},
 		{"exchange money", exchangeMoneyScenarios},
+		{"transfer", transferScenarios},
+		{"door", doorScenarios},
 		{"reading", readingScenarios},
 	} {
 		t.Run(group.name, func(t *testing.T) {
