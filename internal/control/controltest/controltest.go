@@ -44,6 +44,12 @@ func Exercise(t *testing.T, open func(t *testing.T) (ports Ports, again func() P
 			test(t, ports, again)
 		})
 	}
+	for name, test := range people {
+		t.Run("people/"+name, func(t *testing.T) {
+			ports, again := open(t)
+			test(t, ports, again)
+		})
+	}
 }
 
 var ids = id.NewGenerator(3, time.Now, 0, nil)
