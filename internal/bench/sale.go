@@ -140,7 +140,7 @@ func (s *sale) one(ctx context.Context) bool {
 		return false
 	}
 	if err == nil {
-		var o ledger.Order
+		var o booking.Booked
 		o, err = s.booking.Book(ctx, booking.Request{Customer: customer, Hold: held.Hold.ID, Token: "tok_bench"})
 		if err == nil && (o.State != ledger.OrderPaid || len(o.Tickets) != s.party) {
 			err = fmt.Errorf("a booking is %s with %d tickets", o.State, len(o.Tickets))

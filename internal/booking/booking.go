@@ -77,6 +77,7 @@ type Service struct {
 	retries retries
 	pruned  atomic.Int64 // when webhooks were pruned last, by the ledger's clock
 	books   walk
+	walk    cancelledWalk
 }
 
 // settleTime is what an attempt has, after its talk with the provider, to write down what came of it.
@@ -96,17 +97,39 @@ func New(o Options) *Service {
 			o.Logger.ErrorContext(ctx, "alert: "+what, "order", order.Text(id.Order), "error", err)
 		}
 	}
-	return &Service{o: o, talks: make(chan struct{}, o.TalksMax), talking: map[id.ID]int{}, retries: retries{after: map[string]*retry{}}}
+	return &Service{o: o, talks: make(chan struct{}, o.TalksMax), talking: map[id.ID]int{}, retries: retries{after: map[string]*retry{}},
+		walk: cancelledWalk{after: map[id.ID]id.ID{}, clean: map[id.ID]ledger.Time{}}}
 }
 
-// A Request is a customer's wish to pay for a hold.
+// A Request is a customer's wish to pay for a hold, or to exchange tickets for it.
 type Request struct {
 	Customer   id.ID
 	Hold       id.ID
-	Token      string // names the means of payment at the provider; may be empty for a hold that costs nothing
-	AllowOther bool   // take other seats as good where these are lost while paying (A17)
-	Documents  []string
+	Token      string   // names the means of payment at the provider; may be empty for a hold that costs nothing
+	AllowOther bool     // take other seats as good where these are lost while paying (A17)
+	Documents  []string // keyed hashes of the attendees' identity documents, by place
 	Key        ledger.Key
+
+	// Before is told the order's number before the order is begun, so that what must be known of it (who attends) is
+	// written down before any money moves; may be nil. Unused is told a number that no order came of; may be nil.
+	Before func(ctx context.Context, order id.ID) error
+	Unused func(ctx context.Context, order id.ID)
+}
+
+// A Booked is an order as it is after an attempt, and what its customer has to do before the payment can go on (3-D
+// Secure), nil where nothing. The action is for that customer alone and is never stored or logged.
+type Booked struct {
+	ledger.Order
+	Action *payment.Action
+}
+
+// booked is an order with the action that a pending payment of it waits for.
+func booked(o ledger.Order, p payment.Payment) Booked {
+	b := Booked{Order: o}
+	if o.State == ledger.OrderPending && p.State == payment.Pending {
+		b.Action = p.Action
+	}
+	return b
 }
 
 // Book pays for a hold. The answer is the order as it is now: PAID, PENDING (the provider will tell), FAILED (declined:
@@ -115,19 +138,19 @@ type Request struct {
 //
 // Faults: those of ledger.BeginPayment; invalid; busy; payment_unavailable (the provider does not answer: the order stays
 // PENDING and the same request with the same key goes on); outcome_unknown (the same).
-func (s *Service) Book(ctx context.Context, r Request) (ledger.Order, error) {
+func (s *Service) Book(ctx context.Context, r Request) (Booked, error) {
 	select {
 	case s.talks <- struct{}{}:
 		defer func() { <-s.talks }()
 	default:
-		return ledger.Order{}, &fault.Error{Code: fault.Busy, RetryAfter: time.Second}
+		return Booked{}, &fault.Error{Code: fault.Busy, RetryAfter: time.Second}
 	}
 	if err := s.checkToken(ctx, r); err != nil {
-		return ledger.Order{}, err
+		return Booked{}, err
 	}
 	o, places, err := s.begin(ctx, r)
 	if err != nil || o.State != ledger.OrderPending {
-		return o, err
+		return Booked{Order: o}, err
 	}
 	// From here on the customer may hang up: the attempt still comes to its end.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.AttemptTimeout+settleTime)
@@ -146,8 +169,13 @@ func (s *Service) checkToken(ctx context.Context, r Request) error {
 		return nil
 	}
 	h, err := s.o.Shard.Ledger().Hold(ctx, r.Hold)
-	if err != nil || h.Total() == 0 {
-		return nil // BeginPayment says what is wrong with the hold, if anything is
+	if err != nil || h.Total() == 0 || h.State != ledger.HoldLive {
+		return nil // BeginPayment says what is wrong with the hold, if anything is, and answers a repeat
+	}
+	if len(h.Exchanged) > 0 {
+		if q, err := s.Quote(ctx, r.Customer, r.Hold); err != nil || q.Due == 0 {
+			return err
+		}
 	}
 	return &fault.Error{Code: fault.Invalid, Field: "payment_token", Detail: "a payment token is needed"}
 }
@@ -158,6 +186,11 @@ func (s *Service) begin(ctx context.Context, r Request) (o ledger.Order, places 
 	if err != nil {
 		return o, 0, err
 	}
+	if r.Before != nil {
+		if err := r.Before(ctx, order); err != nil {
+			return o, 0, err
+		}
+	}
 	begun, err := s.do(ctx, ledger.BeginPayment{
 		Order: order, Hold: r.Hold, Customer: r.Customer, Key: r.Key, Provider: s.o.Provider.Name(),
 		AllowOther: r.AllowOther, Documents: r.Documents,
@@ -166,6 +199,9 @@ func (s *Service) begin(ctx context.Context, r Request) (o ledger.Order, places 
 		// It is our own: the commit's outcome was unknown, and without a key the second try met the first.
 		o, err = s.o.Shard.Ledger().Order(ctx, order)
 		return o, 0, err
+	}
+	if r.Unused != nil && fault.CodeOf(err) != fault.OutcomeUnknown && (err != nil || begun.Order.ID != order) {
+		r.Unused(ctx, order)
 	}
 	if err != nil {
 		return o, 0, err
@@ -191,22 +227,24 @@ func (s *Service) talk(order id.ID) func() {
 }
 
 // attempt asks the provider for an order's money and settles what it says.
-func (s *Service) attempt(ctx context.Context, o ledger.Order, token string, places int) (ledger.Order, error) {
+func (s *Service) attempt(ctx context.Context, o ledger.Order, token string, places int) (Booked, error) {
 	if o.Amount == 0 {
-		return s.confirmFree(ctx, o, places)
+		o, err := s.confirmFree(ctx, o, places)
+		return Booked{Order: o}, err
 	}
 	if s.foreign(o.Provider) {
-		return ledger.Order{}, s.unavailable(o, errForeign)
+		return Booked{}, s.unavailable(o, errForeign)
 	}
 	a := payment.Attempt{
 		OrderID: o.ID.Text(id.Order), AmountMinor: o.Amount, Currency: o.Currency, Token: token,
-		CustomerRef: o.Customer.Text(id.Customer), AuthorizeOnly: s.authorizes(),
+		CustomerRef: o.Customer.Text(id.Customer), AuthorizeOnly: s.authorizes() && !exchanges(o),
 	}
 	charge, cancel := context.WithTimeout(ctx, s.o.AttemptTimeout)
 	p, err := s.o.Provider.Charge(charge, a)
 	cancel()
 	if err == nil {
-		return s.settle(ctx, o, p, places)
+		o, err = s.settle(ctx, o, p, places)
+		return booked(o, p), err
 	}
 	s.o.Logger.WarnContext(ctx, "the provider did not take an attempt", "order", a.OrderID, "error", err)
 	// The answer was lost, or is about an earlier attempt with other content: ask what has become of the order.
@@ -216,9 +254,10 @@ func (s *Service) attempt(ctx context.Context, o ledger.Order, token string, pla
 	if errors.Is(err, payment.ErrConflict) || errors.Is(err, payment.ErrInvalid) {
 		// It can never be made as it is, so the order must not wait for it; the hold goes on.
 		s.o.Alert(ctx, "the provider cannot take a payment as it is asked", o.ID, err)
-		return s.cancel(ctx, o, "invalid_request")
+		o, err = s.cancel(ctx, o, "invalid_request")
+		return Booked{Order: o}, err
 	}
-	return ledger.Order{}, s.unavailable(o, err)
+	return Booked{}, s.unavailable(o, err)
 }
 
 func (s *Service) unavailable(o ledger.Order, cause error) error {

@@ -20,7 +20,7 @@ func (w *world) calm(refused int) {
 	for k := range 60 {
 		w.run()
 		w.recover()
-		if w.open() <= refused && w.pending() == 0 {
+		if w.open() <= refused && w.pending() == 0 && w.unreleased() == 0 {
 			w.quiet(refused)
 			return
 		}
@@ -86,6 +86,34 @@ func (w *world) open() int {
 	return len(open)
 }
 
+func (w *world) unreleased() int {
+	w.Helper()
+	list, err := w.store.UnreleasedRefunds(context.Background(), math.MaxInt32)
+	if err != nil {
+		w.Fatalf("refunds: %v", err)
+	}
+	return len(list)
+}
+
+// wantRefused checks how many refunds wait for people because the provider refused them.
+func (w *world) wantRefused(n int) {
+	w.Helper()
+	list, err := w.store.RefusedRefunds(context.Background(), 0, math.MaxInt32)
+	if err != nil || len(list) != n || w.open() != 0 {
+		w.Errorf("%d refunds are refused, and %d payments open; want %d and none (%v)", len(list), w.open(), n, err)
+	}
+}
+
+// refundsOf are the refunds of an order's tickets and money.
+func (w *world) refundsOf(order id.ID) []ledger.Refund {
+	w.Helper()
+	list, err := w.store.RefundsOf(context.Background(), order)
+	if err != nil {
+		w.Fatalf("refunds of order %d: %v", order, err)
+	}
+	return list
+}
+
 // books are the payments under an order as the provider has them.
 func (w *world) books(order id.ID) []payment.Payment {
 	w.Helper()
@@ -130,7 +158,7 @@ func (w *world) problems(left int64) (found []string) {
 	sold := map[int32]int{}
 	soldIn := map[int32]int32{}
 	ofHold := map[id.ID]int{}
-	var surplus int64
+	var surplus, kept, credits int64
 	for _, order := range w.all() {
 		o := w.order(order)
 		var price int64
@@ -152,9 +180,22 @@ func (w *world) problems(left int64) (found []string) {
 			w.Fatalf("hold %d: %v", o.Hold, err)
 		}
 		paid := o.State == ledger.OrderPaid
-		if paid != (valid == len(h.Lines)) || !paid && valid != 0 {
-			problem("I7: order %d is %s with %d valid tickets of %d", o.ID, o.State, valid, len(h.Lines))
+		lines := 0
+		for _, l := range h.Lines {
+			if !l.Gone {
+				lines++
+			}
 		}
+		if paid && (valid != lines || valid == 0) || !paid && valid != 0 {
+			problem("I7: order %d is %s with %d valid tickets for %d places that were not given back", o.ID, o.State, valid, lines)
+		}
+		for _, f := range w.refundsOf(order) {
+			kept += f.FeeKept
+			if f.State == ledger.RefundRequested && f.Refused == "" || f.State == ledger.RefundDone && len(f.Tickets) > 0 {
+				problem("refund %d of order %d is still %s", f.ID, o.ID, f.State)
+			}
+		}
+		credits += o.Credit
 		if paid {
 			ofHold[o.Hold]++
 			if h.State != ledger.HoldSold {
@@ -171,11 +212,12 @@ func (w *world) problems(left int64) (found []string) {
 				problem("I6: payment %s of order %d (%s) is still %s", p.ID, o.ID, o.State, p.State)
 			}
 		}
-		if money < price {
+		if money < price && credits == 0 {
 			problem("I6: order %d (%s, %s): the provider keeps %d, the valid tickets cost %d", o.ID, o.State, o.Reason, money, price)
 		}
 		surplus += money - price
 	}
+	surplus -= kept // by recorded rules
 	if surplus != left {
 		problem("I6: the provider keeps %d more than the valid tickets cost, want %d", surplus, left)
 	}

@@ -27,10 +27,12 @@ const (
 
 // The kinds of work, as alerts and logs name them.
 const (
-	doSettle   = "settle a pending order"
-	doCapture  = "capture a payment"
-	doGiveBack = "give a payment back"
-	doDead     = "give back the payment of an unknown order"
+	doSettle    = "settle a pending order"
+	doCapture   = "capture a payment"
+	doGiveBack  = "give a payment back"
+	doDead      = "give back the payment of an unknown order"
+	doRelease   = "give the seats of a refund back"
+	doCancelled = "refund a booking of a cancelled event"
 )
 
 // Recovered counts what one round of recovery did.
@@ -46,8 +48,8 @@ type Recovered struct {
 }
 
 // Recover is one round of the recovery job (DESIGN 8, step 5): PENDING orders that nobody talks about any more are
-// settled by asking the provider, authorized payments of PAID orders are captured, what is to be given back is, and dead
-// letters old enough are refunded. It may run on many nodes at once; that only wastes calls.
+// settled by asking the provider, authorized payments of PAID orders are captured, what is to be given back is, seats of
+// refunds go back to the sale, orders of cancelled events are refunded, and dead letters old enough are. It may run on many nodes at once; that only wastes calls.
 func (s *Service) Recover(ctx context.Context) (Recovered, error) {
 	var done Recovered
 	now, err := s.o.Shard.Ledger().Now(ctx)
@@ -55,7 +57,7 @@ func (s *Service) Recover(ctx context.Context) (Recovered, error) {
 		return done, err
 	}
 	r := &round{Service: s, now: now, done: &done}
-	err = errors.Join(r.orders(ctx), r.payments(ctx), r.dead(ctx), r.prune(ctx))
+	err = errors.Join(r.orders(ctx), r.payments(ctx), r.releases(ctx), r.cancelled(ctx), r.dead(ctx), r.prune(ctx))
 	s.retries.forget(now)
 	done.More = r.full && done.Ended+done.Captured+done.Returned > 0
 	return done, err
@@ -218,8 +220,8 @@ func (r *round) payments(ctx context.Context) error {
 	r.full = r.full || len(open) == most
 	return each(ctx, r, open, func(p ledger.OpenPayment) {
 		if p.Refund != nil {
-			done := r.try(ctx, doGiveBack, p.Payment.ID, p.Payment.Order, func(ctx context.Context) error {
-				return r.giveBack(ctx, p.Payment.Order, p.Payment.ID, *p.Refund)
+			done := r.try(ctx, doGiveBack, refundKey(*p.Refund), p.Refund.Order, func(ctx context.Context) error {
+				return r.giveBack(ctx, *p.Refund)
 			})
 			if done {
 				r.count(&r.done.Returned)
@@ -232,6 +234,22 @@ func (r *round) payments(ctx context.Context) error {
 		if done {
 			r.count(&r.done.Captured)
 		}
+	})
+}
+
+// releases gives back the seats of refunds whose money is back.
+func (r *round) releases(ctx context.Context) error {
+	most := recoverMax + r.retries.count()
+	refunds, err := r.o.Shard.Ledger().UnreleasedRefunds(ctx, most)
+	if err != nil {
+		return err
+	}
+	r.full = r.full || len(refunds) == most
+	return each(ctx, r, refunds, func(f ledger.Refund) {
+		r.try(ctx, doRelease, f.ID.Text(id.Refund), f.Order, func(ctx context.Context) error {
+			_, err := r.do(ctx, ledger.ReleaseSeats{Refund: f.ID})
+			return err
+		})
 	})
 }
 

@@ -79,12 +79,15 @@ func (s *Service) confirm(ctx context.Context, o ledger.Order, c ledger.Confirm,
 		places = len(hold.Lines)
 	}
 	c.Order = o.ID
-	c.Tickets = make([]id.ID, places)
-	for _, slot := range append([]*id.ID{&c.Refund, &c.RescueHold}, pointers(c.Tickets)...) {
-		if *slot, err = s.o.IDs.Next(s.o.Number); err != nil {
-			return now, false, err
-		}
+	parts := 0
+	if exchanges(o) {
+		parts = ledger.RefundPartsMax + 1
 	}
+	ids, err := s.newIDs(2 + places + parts)
+	if err != nil {
+		return now, false, err
+	}
+	c.Refund, c.RescueHold, c.Tickets, c.Exchange = ids[0], ids[1], ids[2:2+places], ids[2+places:]
 	r, err := s.do(ctx, c)
 	if err != nil {
 		return now, false, err
@@ -94,27 +97,20 @@ func (s *Service) confirm(ctx context.Context, o ledger.Order, c ledger.Confirm,
 			s.o.Alert(ctx, "a payment is given back: "+r.Refund.Reason, o.ID, nil)
 		}
 		if r.Refund.State == ledger.RefundRequested {
-			s.giveBackNow(ctx, o.ID, c.Payment, *r.Refund)
+			s.giveBackNow(ctx, *r.Refund)
 		}
 	}
+	s.swapped(ctx, *r.Order)
 	return *r.Order, r.Repeat, nil
 }
 
 // giveBackNow is the first try to give a payment back. It is written down: where it fails the recovery job goes on.
-func (s *Service) giveBackNow(ctx context.Context, order id.ID, paymentID string, r ledger.Refund) {
+func (s *Service) giveBackNow(ctx context.Context, r ledger.Refund) {
 	now, err := s.o.Shard.Ledger().Now(ctx)
-	if err != nil || !s.retries.due(doGiveBack+paymentID, now) {
+	if err != nil || !s.retries.due(retryKey(r), now) {
 		return
 	}
-	s.ended(ctx, doGiveBack, paymentID, order, now, s.giveBack(ctx, order, paymentID, r))
-}
-
-func pointers(ids []id.ID) []*id.ID {
-	p := make([]*id.ID, len(ids))
-	for i := range ids {
-		p[i] = &ids[i]
-	}
-	return p
+	s.ended(ctx, doGiveBack, refundKey(r), r.Order, now, s.giveBack(ctx, r))
 }
 
 // fail ends an order after the provider's final no.
@@ -219,29 +215,54 @@ func (s *Service) settleAll(ctx context.Context, o ledger.Order, payments []paym
 }
 
 // ask looks up what became of an order's attempts. settled says that there was an answer.
-func (s *Service) ask(ctx context.Context, o ledger.Order) (now ledger.Order, settled bool, err error) {
+func (s *Service) ask(ctx context.Context, o ledger.Order) (now Booked, settled bool, err error) {
 	payments, err := s.o.Provider.Lookup(ctx, o.ID.Text(id.Order))
 	if err != nil || len(payments) == 0 {
-		return o, false, nil
+		return Booked{Order: o}, false, nil
 	}
 	if o, err = s.settleAll(ctx, o, payments); err != nil || o.State != ledger.OrderPending {
-		return o, true, err
+		return Booked{Order: o}, true, err
 	}
-	o, err = s.settle(ctx, o, payments[len(payments)-1], 0)
-	return o, true, err
+	last := payments[len(payments)-1]
+	o, err = s.settle(ctx, o, last, 0)
+	return booked(o, last), true, err
 }
 
-// giveBack voids or refunds one payment and writes that down. A final refusal leaves the refund REQUESTED, with an alert
-// (A21).
-func (s *Service) giveBack(ctx context.Context, order id.ID, paymentID string, r ledger.Refund) error {
+// giveBack gives the money of one refund back: a whole payment that should not have been made, or a part of one for
+// tickets. A final refusal leaves the refund REQUESTED, with an alert (A21).
+func (s *Service) giveBack(ctx context.Context, r ledger.Refund) error {
 	if s.foreign(r.Provider) {
 		return errForeign
 	}
-	p, err := s.find(ctx, order, paymentID)
+	p, err := s.find(ctx, r.From, r.Payment)
 	if err != nil {
 		return err
 	}
-	return s.givePayment(ctx, order, p, r)
+	whole, err := s.whole(ctx, r)
+	switch {
+	case err != nil:
+		return err
+	case whole:
+		err = s.givePayment(ctx, p, r)
+	default:
+		err = s.refundTickets(ctx, p, r)
+	}
+	var final *payment.Refused
+	if errors.As(err, &final) {
+		return s.refused(ctx, r, final.Code)
+	}
+	return err
+}
+
+// whole says whether a refund is of a payment that should not have been made, all of it.
+func (s *Service) whole(ctx context.Context, r ledger.Refund) (bool, error) {
+	payments, err := s.o.Shard.Ledger().Payments(ctx, r.From)
+	for _, p := range payments {
+		if p.Provider == r.Provider && p.ID == r.Payment {
+			return p.Refund == r.ID, err
+		}
+	}
+	return false, err
 }
 
 // find looks one payment up.
@@ -258,8 +279,8 @@ func (s *Service) find(ctx context.Context, order id.ID, paymentID string) (paym
 	return payment.Payment{}, fmt.Errorf("payment %s of order %d: %w", paymentID, order, payment.ErrNotFound)
 }
 
-func (s *Service) givePayment(ctx context.Context, order id.ID, p payment.Payment, r ledger.Refund) error {
-	record := ledger.RecordPayment{Order: order, Payment: p.ID, Amount: r.Amount, Refund: r.ID}
+func (s *Service) givePayment(ctx context.Context, p payment.Payment, r ledger.Refund) error {
+	record := ledger.RecordPayment{Order: r.From, Payment: p.ID, Amount: r.Amount, Refund: r.ID}
 	switch p.State {
 	case payment.Authorized:
 		if err := s.void(ctx, p.ID); err != nil {
@@ -269,11 +290,11 @@ func (s *Service) givePayment(ctx context.Context, order id.ID, p payment.Paymen
 	case payment.Voided:
 		record.State = ledger.PaymentVoided
 	case payment.Captured:
-		taken := ledger.RecordPayment{Order: order, Payment: p.ID, State: ledger.PaymentCaptured, Amount: p.CapturedMinor}
+		taken := ledger.RecordPayment{Order: r.From, Payment: p.ID, State: ledger.PaymentCaptured, Amount: p.CapturedMinor}
 		if _, err := s.do(ctx, taken); err != nil {
 			return err
 		}
-		if err := s.refund(ctx, p, r.ID.Text(id.Refund), r.Amount); err != nil {
+		if err := s.refund(ctx, p, r.Key(), r.Amount); err != nil {
 			return err
 		}
 		record.State = ledger.PaymentRefunded
@@ -297,7 +318,8 @@ func (s *Service) void(ctx context.Context, paymentID string) error {
 	return err
 }
 
-// refund gives money of a captured payment back, unless all of it went back otherwise, by somebody's hand.
+// refund gives money of a captured payment back, unless all of it went back otherwise, by somebody's hand. While the
+// provider does not know yet whether it will, the error is errPending: it is asked again, and nothing is written down.
 func (s *Service) refund(ctx context.Context, p payment.Payment, refundID string, amount int64) error {
 	refunder, ok := s.o.Provider.(payment.Refunder)
 	if !ok {
@@ -306,7 +328,10 @@ func (s *Service) refund(ctx context.Context, p payment.Payment, refundID string
 	if !hasMoney(p) {
 		return nil
 	}
-	_, err := refunder.Refund(ctx, p.ID, refundID, amount)
+	given, err := refunder.Refund(ctx, p.ID, refundID, amount)
+	if err == nil && given.State == payment.RefundPending {
+		return fmt.Errorf("refund %s: %w", refundID, errPending)
+	}
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"onsale/internal/fault"
 	"onsale/internal/id"
@@ -53,6 +54,9 @@ func (s *Service) Webhook(ctx context.Context, header payment.Header, body []byt
 		if err := s.noticed(ctx, o, n.Payment); err != nil {
 			return err
 		}
+		if n.Refund != nil {
+			s.refundNoticed(ctx, n.Refund)
+		}
 	}
 	return s.o.Webhooks.WebhookKeep(ctx, keep) // a crash before this settles it once more, without effect
 }
@@ -95,6 +99,23 @@ func (s *Service) noticed(ctx context.Context, o ledger.Order, p payment.Payment
 		_, _, err = s.ask(ctx, o)
 	}
 	return err
+}
+
+// refundNoticed goes on with a refund that the provider has told of, without waiting for its next turn.
+func (s *Service) refundNoticed(ctx context.Context, n *payment.Refund) {
+	name, _, _ := strings.Cut(n.ID, "-")
+	number, err := id.Parse(id.Refund, name)
+	if err != nil {
+		return // made by hand, or of a payment without an order
+	}
+	r, err := s.refundByID(ctx, number)
+	if err != nil || r.State != ledger.RefundRequested || r.Refused != "" || r.Key() != n.ID {
+		return
+	}
+	s.retries.done(retryKey(r))
+	if err := s.moneyBack(ctx, r.Order); err != nil {
+		s.o.Logger.WarnContext(ctx, "a refund will be finished later", "refund", name, "error", err)
+	}
 }
 
 // orderOf finds the order that the metadata of the provider in use names. One that was begun with another provider is

@@ -324,7 +324,10 @@ func (w *world) request(h ledger.Hold, token, key string) Request {
 	}}}
 }
 
-func (w *world) book(r Request) (ledger.Order, error) { return w.service.Book(context.Background(), r) }
+func (w *world) book(r Request) (ledger.Order, error) {
+	b, err := w.service.Book(context.Background(), r)
+	return b.Order, err
+}
 
 func (w *world) mustBook(r Request) ledger.Order {
 	w.Helper()

@@ -61,17 +61,23 @@ var table = map[string]place{
 	"booking":       {kind: domain, layer: 7},
 	"door":          {kind: domain, layer: 7},
 
-	"catalog/eventfile": {kind: adapter, port: "catalog"},
-	"catalog/importer":  {kind: adapter, port: "catalog"},
-	"catalog/search":    {kind: adapter, port: "catalog"},
-	"control":           {kind: adapter, port: "catalog"}, // and of identity and keys, which lie below it
-	"identity/jwks":     {kind: adapter, port: "identity"},
-	"identity/oidc":     {kind: adapter, port: "identity"},
-	"ledger/postgres":   {kind: adapter, port: "ledger/decide"},
-	"ledger/sqlite":     {kind: adapter, port: "ledger/decide"},
-	"payment/instant":   {kind: adapter, port: "payment"},
-	"payment/sandbox":   {kind: adapter, port: "payment"},
-	"payment/stripe":    {kind: adapter, port: "payment"},
+	"outbox/mail":    {kind: domain, layer: 5},
+	"outbox/webhook": {kind: domain, layer: 5},
+
+	"catalog/eventfile":   {kind: adapter, port: "catalog"},
+	"catalog/importer":    {kind: adapter, port: "catalog"},
+	"catalog/search":      {kind: adapter, port: "catalog"},
+	"control":             {kind: adapter, port: "catalog"}, // and of identity and keys, which lie below it
+	"identity/jwks":       {kind: adapter, port: "identity"},
+	"identity/oidc":       {kind: adapter, port: "identity"},
+	"ledger/postgres":     {kind: adapter, port: "ledger/decide"},
+	"ledger/sqlite":       {kind: adapter, port: "ledger/decide"},
+	"outbox/mail/mailbox": {kind: adapter, port: "outbox/mail"},
+	"outbox/mail/smtp":    {kind: adapter, port: "outbox/mail"},
+	"outbox/webhook/post": {kind: adapter, port: "outbox/webhook"},
+	"payment/instant":     {kind: adapter, port: "payment"},
+	"payment/sandbox":     {kind: adapter, port: "payment"},
+	"payment/stripe":      {kind: adapter, port: "payment"},
 
 	"disk":       {kind: ground},
 	"lint":       {kind: ground},
@@ -103,6 +109,7 @@ var table = map[string]place{
 var exceptions = []exception{
 	{"identity", "github.com/golang-jwt/jwt/v5", "reads and checks tokens: pure computation, the keys come through a port"},
 	{"identity", "golang.org/x/net/idna", "spells domain names as DNS has them: pure computation"},
+	{"outbox/mail", "github.com/bojanz/currency", "writes amounts as each currency is written: pure computation from tables"},
 	{"ticket", "github.com/skip2/go-qrcode", "draws the QR code: pure computation, nothing outside is touched"},
 }
 
