@@ -19,14 +19,27 @@ import (
 // errList is the cause of every error of the parsers below.
 var errList = errors.New("not a list of lists of numbers as written by this program")
 
-const linesVersion = 1
+// The versions of a hold's lines: the second is written where some are gone, and the first is read by older programs.
+const (
+	linesVersion     = 1
+	linesGoneVersion = 2
+)
 
 // AppendLines writes a hold's lines: [[1],[seat,epoch,category,face,fee,tax,total],…]. The first number is the version
-// of the format (D5).
+// of the format (D5): with 2, a line that is gone has an eighth number, 1.
 func AppendLines(b []byte, lines []ledger.Line) []byte {
-	b = appendRow(append(b, '['), linesVersion)
+	version := int64(linesVersion)
+	for i := range lines {
+		if lines[i].Gone {
+			version = linesGoneVersion
+		}
+	}
+	b = appendRow(append(b, '['), version)
 	for _, l := range lines {
 		b = appendRow(append(b, ','), int64(l.Seat), l.Epoch, int64(l.Category), l.Face, l.Fee, l.Tax, l.Total)
+		if l.Gone {
+			b = append(b[:len(b)-1], ",1]"...)
+		}
 	}
 	return append(b, ']')
 }
@@ -34,20 +47,50 @@ func AppendLines(b []byte, lines []ledger.Line) []byte {
 // ParseLines reads what AppendLines wrote.
 func ParseLines(text string) ([]ledger.Line, error) {
 	p := parser{text: text}
-	var row [7]int64
+	var row [8]int64
 	var lines []ledger.Line
 	for i := 0; p.next(); i++ {
 		switch n := p.row(row[:]); {
-		case i == 0 && n == 1 && row[0] == linesVersion:
-		case i > 0 && n == len(row):
+		case i == 0 && n == 1 && (row[0] == linesVersion || row[0] == linesGoneVersion):
+		case i > 0 && (n == 7 || n == 8):
 			lines = append(lines, ledger.Line{
 				Seat: int32(row[0]), Epoch: row[1], Category: int16(row[2]), Face: row[3], Fee: row[4], Tax: row[5], Total: row[6],
+				Gone: n == 8 && row[7] == 1,
 			})
 		default:
 			return nil, errList
 		}
 	}
 	return lines, p.end()
+}
+
+// AppendExchanged writes the places that a hold exchanges: [[ticket,event,category],…].
+func AppendExchanged(b []byte, places []ledger.ExchangedPlace) []byte {
+	b = append(b, '[')
+	for i, x := range places {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendRow(b, int64(x.Ticket), int64(x.Event), int64(x.Category))
+	}
+	return append(b, ']')
+}
+
+// ParseExchanged reads what AppendExchanged wrote.
+func ParseExchanged(text string) ([]ledger.ExchangedPlace, error) {
+	if text == "[]" {
+		return nil, nil
+	}
+	p := parser{text: text}
+	var row [3]int64
+	var places []ledger.ExchangedPlace
+	for p.next() {
+		if p.row(row[:]) != 3 {
+			return nil, errList
+		}
+		places = append(places, ledger.ExchangedPlace{Ticket: id.ID(row[0]), Event: id.ID(row[1]), Category: int16(row[2])})
+	}
+	return places, p.end()
 }
 
 // AppendDraws writes [[bucket,count],…].
@@ -86,6 +129,20 @@ func (t *Transition) AppendClaims(b []byte) []byte {
 		b = appendRow(b, int64(t.Seats[i]), t.Epoch[i])
 	}
 	return append(b, ']')
+}
+
+// ParseClaims reads the seats of what AppendClaims wrote, nil for none.
+func ParseClaims(text string) ([]int32, error) {
+	p := parser{text: text}
+	var row [2]int64
+	var seats []int32
+	for p.next() {
+		if p.row(row[:]) != 2 {
+			return nil, errList
+		}
+		seats = append(seats, int32(row[0]))
+	}
+	return seats, p.end()
 }
 
 // AppendChange writes a change's body: [[1,config],[index,state,expires],…,[area,free],…].
@@ -217,6 +274,58 @@ func DecodeDocuments(text string) (documents []string, err error) {
 	return documents, err
 }
 
+// A fund is how a ledger.Fund is kept.
+type fund struct {
+	Order    id.ID  `json:"order"`
+	Provider string `json:"provider"`
+	Payment  string `json:"payment"`
+	Left     int64  `json:"left"`
+}
+
+// EncodeFunds turns an order's funds into text.
+func EncodeFunds(funds []ledger.Fund) string {
+	list := make([]fund, len(funds))
+	for i, f := range funds {
+		list[i] = fund(f)
+	}
+	return encodeJSON(list, "[]")
+}
+
+// DecodeFunds reads what EncodeFunds wrote.
+func DecodeFunds(text string) (funds []ledger.Fund, err error) {
+	if text == "[]" {
+		return nil, nil
+	}
+	var list []fund
+	err = json.Unmarshal([]byte(text), &list)
+	for _, f := range list {
+		funds = append(funds, ledger.Fund(f))
+	}
+	return funds, err
+}
+
+// EncodeTickets turns a refund's tickets into text: a list of their numbers.
+func EncodeTickets(tickets []id.ID) string {
+	list := make([]int64, len(tickets))
+	for i, t := range tickets {
+		list[i] = int64(t)
+	}
+	return encodeJSON(list, "[]")
+}
+
+// DecodeTickets reads what EncodeTickets wrote.
+func DecodeTickets(text string) (tickets []id.ID, err error) {
+	if text == "[]" {
+		return nil, nil
+	}
+	var list []int64
+	err = json.Unmarshal([]byte(text), &list)
+	for _, t := range list {
+		tickets = append(tickets, id.ID(t))
+	}
+	return tickets, err
+}
+
 func encodeJSON[T any](list []T, empty string) string {
 	if len(list) == 0 {
 		return empty
@@ -235,12 +344,12 @@ func EncodeEvent(e *ledger.Event) (string, error) {
 }
 
 // DecodeEvent reads what EncodeEvent wrote. The columns beside it win: they are what is locked.
-func DecodeEvent(text string, event id.ID, version int64, state ledger.EventState) (*ledger.Event, error) {
+func DecodeEvent(text string, event id.ID, version int64, state ledger.EventState, sequence int64) (*ledger.Event, error) {
 	var e ledger.Event
 	if err := json.Unmarshal([]byte(text), &e); err != nil {
 		return nil, fmt.Errorf("event %s: %w", event.Text(id.Event), err)
 	}
-	e.ID, e.Version, e.State = event, version, state
+	e.ID, e.Version, e.State, e.Sequence = event, version, state, sequence
 	return &e, nil
 }
 

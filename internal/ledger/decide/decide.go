@@ -86,7 +86,13 @@ type Source interface {
 	Order(id.ID) (*Order, error)
 	Payment(PaymentKey) (*Payment, error)
 	Refund(id.ID) (*Refund, error)
+	// RefundsOf are all refunds of an order's tickets and money.
+	RefundsOf(order id.ID) ([]*Refund, error)
 	Tickets(order id.ID) ([]*Ticket, error)
+	// TicketOrder is the order of a ticket, which never changes: 0 where there is no such ticket.
+	TicketOrder(ticket id.ID) (id.ID, error)
+	// CheckIns are the uses of a ticket, by time.
+	CheckIns(ticket id.ID) ([]*CheckIn, error)
 	Key(IdemKey) (*Key, error)
 	Limit(LimitKey) (int, error)
 	Quota(QuotaKey) (int, error)
@@ -97,8 +103,12 @@ type Source interface {
 	Free(event id.ID) ([]int32, error)
 	// Claims are the holds live (whatever their time) or sold of an event, for counting under a new limit or quota.
 	Claims(event id.ID) ([]id.ID, error)
-	// Documents are the documents named by PENDING and PAID orders of an event, one each time.
-	Documents(event id.ID) ([]string, error)
+	// Documents are the documents of an event's orders that count: of those PENDING or PAID, and of those REFUNDED whose
+	// hold is still sold.
+	Documents(event id.ID) ([]OrderDocuments, error)
+	// Received are the places of an event that somebody else than the buyer has, for counting under a new limit: tickets
+	// passed on and not Gone.
+	Received(event id.ID) ([]*Ticket, error)
 }
 
 // Row is how a row stands to the database.
@@ -145,7 +155,8 @@ type Draw struct {
 type Hold struct {
 	Row
 	ledger.Hold
-	Draws []Draw
+	Draws  []Draw
+	Remade bool // its lines, draws or exchanged places changed: with few holds they do
 
 	// As loaded, for an adapter that leaves an index alone where nothing in it changed.
 	WasState   ledger.HoldState
@@ -156,8 +167,13 @@ type Hold struct {
 type Order struct {
 	Row
 	ledger.Order
+	Remade bool // its documents, credit or funds changed: with few orders they do
+}
 
-	was ledger.OrderState // before the batch changed the row
+// OrderDocuments are the documents of one order.
+type OrderDocuments struct {
+	Order     id.ID
+	Documents []string
 }
 
 // A Payment is a payment's row.
@@ -176,6 +192,12 @@ type Refund struct {
 type Ticket struct {
 	Row
 	ledger.Ticket
+}
+
+// A CheckIn is the row of a ticket's use.
+type CheckIn struct {
+	Row
+	ledger.CheckedIn
 }
 
 // A Key is an idempotency key's row.
@@ -212,7 +234,8 @@ type Work struct {
 	orders  map[id.ID]*Order
 	pays    map[PaymentKey]*Payment
 	refunds map[id.ID]*Refund
-	tickets map[id.ID][]*Ticket // by order
+	tickets map[id.ID][]*Ticket  // by order
+	uses    map[id.ID][]*CheckIn // by ticket
 	keys    map[IdemKey]*Key
 	limits  map[LimitKey]*counter
 	quotas  map[QuotaKey]*counter
@@ -235,6 +258,7 @@ type Output struct {
 	Pays    []*Payment
 	Refunds []*Refund
 	Tickets []*Ticket
+	Uses    []*CheckIn
 	Keys    []*Key
 	Limits  []*Counter[LimitKey]
 	Quotas  []*Counter[QuotaKey]
@@ -281,7 +305,7 @@ func New(src Source, now ledger.Time) *Work {
 		events: map[id.ID]*eventRow{}, layouts: map[string]*ledger.Layout{}, seats: map[SeatKey]*Seat{},
 		buckets: map[AreaKey][]*Bucket{}, holds: map[id.ID]*Hold{}, orders: map[id.ID]*Order{},
 		pays: map[PaymentKey]*Payment{}, refunds: map[id.ID]*Refund{}, tickets: map[id.ID][]*Ticket{},
-		keys: map[IdemKey]*Key{}, limits: map[LimitKey]*counter{}, quotas: map[QuotaKey]*counter{},
+		uses: map[id.ID][]*CheckIn{}, keys: map[IdemKey]*Key{}, limits: map[LimitKey]*counter{}, quotas: map[QuotaKey]*counter{},
 		touched: map[id.ID]*touch{},
 	}
 }
@@ -344,6 +368,20 @@ func (w *Work) decide(c ledger.Command) (ledger.Result, error) {
 		return w.failPayment(c)
 	case ledger.RecordPayment:
 		return w.recordPayment(c)
+	case ledger.BeginRefund:
+		return w.beginRefund(c)
+	case ledger.RefuseRefund:
+		return w.refuseRefund(c)
+	case ledger.RetryRefund:
+		return w.retryRefund(c)
+	case ledger.ReleaseSeats:
+		return w.releaseSeats(c)
+	case ledger.Transfer:
+		return w.transfer(c)
+	case ledger.CheckIn:
+		return w.checkIn(c)
+	case ledger.UndoCheckIn:
+		return w.undoCheckIn(c)
 	case ledger.Sweep:
 		return w.sweep(c)
 	case ledger.Block:
@@ -405,14 +443,18 @@ func invariant(event id.ID, format string, args ...any) error {
 	return &ledger.InvariantError{Event: event, What: fmt.Sprintf(format, args...)}
 }
 
-func (w *Work) note(h *Hold, from, to, why string) {
+// note writes a transition of all that a hold has into the history.
+func (w *Work) note(h *Hold, from, to, why string) { w.noteLines(h, h.Lines, from, to, why) }
+
+// noteLines writes a transition of some lines of a hold.
+func (w *Work) noteLines(h *Hold, lines []ledger.Line, from, to, why string) {
 	t := Transition{Event: h.Event, Claim: h.ID, From: from, To: to, Why: why, At: w.Now}
 	if h.Area >= 0 {
-		t.Count = len(h.Lines)
+		t.Count = len(lines)
 	} else {
-		t.Seats = make([]int32, len(h.Lines))
-		t.Epoch = make([]int64, len(h.Lines))
-		for i, l := range h.Lines {
+		t.Seats = make([]int32, len(lines))
+		t.Epoch = make([]int64, len(lines))
+		for i, l := range lines {
 			t.Seats[i], t.Epoch[i] = l.Seat, l.Epoch
 		}
 	}

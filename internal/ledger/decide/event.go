@@ -2,6 +2,7 @@ package decide
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"onsale/internal/fault"
@@ -22,7 +23,7 @@ func (w *Work) setEvent(c ledger.SetEvent) (ledger.Result, error) {
 			return ledger.Result{}, err
 		}
 		row := c.Event
-		row.LimitsAt = w.Now
+		row.LimitsAt, row.Sequence = w.Now, 0
 		e = &eventRow{Event: &row, write: &EventWrite{New: true, Layout: c.Layout}}
 		e.write.Event = e.Event
 		w.events[row.ID] = e
@@ -30,6 +31,7 @@ func (w *Work) setEvent(c ledger.SetEvent) (ledger.Result, error) {
 		w.Out.Events = append(w.Out.Events, e.write)
 		w.touch(row.ID).config = true
 		w.placesNew(row.ID, c.Layout)
+		w.eventNotice(e)
 		return ledger.Result{}, nil
 	}
 	switch {
@@ -47,16 +49,17 @@ func (w *Work) setEvent(c ledger.SetEvent) (ledger.Result, error) {
 		return ledger.Result{}, err
 	}
 	stopped := e.State == ledger.Stopped && !c.Looked
-	changed := w.Now
+	changed, sequence := w.Now, e.Sequence
 	if e.SameLimits(&c.Event) {
 		changed = e.LimitsAt
 	}
 	w.eventSet(e)
 	*e.Event = c.Event
-	e.LimitsAt = changed
+	e.LimitsAt, e.Sequence = changed, sequence
 	if stopped {
 		e.State = ledger.Stopped
 	}
+	w.eventNotice(e)
 	return ledger.Result{}, nil
 }
 
@@ -97,12 +100,15 @@ func (w *Work) recount(e *eventRow, next *ledger.Event) error {
 		return slices.ContainsFunc(of.Limits, func(o ledger.Limit) bool { return o.Scope == l.Scope && o.Category == l.Category }) &&
 			(l.Scope != ledger.PerShow || e.Show == next.Show)
 	}
-	var claims []*Hold
+	var claims, received []*Hold
 	var documents []string
 	loaded := false
 	each := func(do func(h *Hold) error) error {
 		if !loaded {
 			if claims, documents, err = w.claims(e.ID); err != nil {
+				return err
+			}
+			if received, err = w.received(e.ID); err != nil {
 				return err
 			}
 			loaded = true
@@ -128,8 +134,14 @@ func (w *Work) recount(e *eventRow, next *ledger.Event) error {
 			if limits(b, l) {
 				continue
 			}
-			if err := m.note(each(func(h *Hold) error { return w.countLimit(&eventRow{Event: a}, l, &h.Hold, sign) })); err != nil {
+			counts := func(h *Hold) error { return w.countLimit(&eventRow{Event: a}, l, &h.Hold, sign) }
+			if err := m.note(each(counts)); err != nil {
 				return err
+			}
+			for _, h := range received {
+				if err := m.note(counts(h)); err != nil {
+					return err
+				}
 			}
 			if l.Scope == ledger.PerDocument {
 				if err := m.note(w.countDocuments(a, documents, sign)); err != nil {
@@ -174,28 +186,77 @@ func (w *Work) claims(event id.ID) ([]*Hold, []string, error) {
 	for _, h := range w.Out.Holds { // made by this batch
 		add(h)
 	}
-	stored, err := w.src.Documents(event)
+	documents, err := w.documents(event)
 	if err != nil {
 		return nil, nil, err
 	}
-	documents := slices.Clone(stored)
+	return claims, documents, missing
+}
+
+// documents are those that count of an event's orders, as this batch has left them.
+func (w *Work) documents(event id.ID) ([]string, error) {
+	stored, err := w.src.Documents(event)
+	if err != nil {
+		return nil, err
+	}
+	byOrder := map[id.ID][]string{}
+	for _, d := range stored {
+		byOrder[d.Order] = d.Documents
+	}
+	var m lacking
 	for _, o := range w.Out.Orders {
 		if o.Event != event {
 			continue
 		}
-		claims := o.State == ledger.OrderPending || o.State == ledger.OrderPaid
-		switch {
-		case o.New && claims:
-			documents = append(documents, o.Documents...)
-		case !o.New && !claims && (o.was == ledger.OrderPending || o.was == ledger.OrderPaid):
-			for _, d := range o.Documents {
-				if i := slices.Index(documents, d); i >= 0 {
-					documents = slices.Delete(documents, i, i+1)
-				}
+		counts := o.State == ledger.OrderPending || o.State == ledger.OrderPaid
+		if o.State == ledger.OrderRefunded {
+			h, err := w.hold(o.Hold)
+			if err := m.note(err); err != nil {
+				return nil, err
 			}
+			counts = h != nil && h.State == ledger.HoldSold
+		}
+		delete(byOrder, o.ID)
+		if counts {
+			byOrder[o.ID] = o.Documents
 		}
 	}
-	return claims, documents, missing
+	return slices.Concat(slices.Collect(maps.Values(byOrder))...), m.err
+}
+
+// received are the places of an event that somebody else than the buyer has, as this batch has left them: each as a hold
+// of one line, for counting.
+func (w *Work) received(event id.ID) ([]*Hold, error) {
+	stored, err := w.src.Received(event)
+	if err != nil {
+		return nil, err
+	}
+	byID := map[id.ID]*Ticket{}
+	for _, t := range stored {
+		byID[t.ID] = t
+	}
+	var m lacking
+	for _, t := range w.Out.Tickets {
+		if t.Event != event {
+			continue
+		}
+		delete(byID, t.ID)
+		if t.Gone || t.Was == 0 {
+			continue
+		}
+		o, err := w.order(t.Order)
+		if err := m.note(err); err != nil {
+			return nil, err
+		}
+		if o != nil && o.Customer != t.Customer {
+			byID[t.ID] = t
+		}
+	}
+	var holds []*Hold
+	for _, t := range byID {
+		holds = append(holds, &Hold{Hold: *PlaceOf(t)})
+	}
+	return holds, m.err
 }
 
 func (w *Work) stop(c ledger.Stop) (ledger.Result, error) {
@@ -211,6 +272,7 @@ func (w *Work) stop(c ledger.Stop) (ledger.Result, error) {
 	}
 	w.eventSet(e)
 	e.State = ledger.Stopped
+	w.eventNotice(e)
 	return ledger.Result{}, nil
 }
 

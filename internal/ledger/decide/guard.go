@@ -21,10 +21,21 @@ const (
 	GuardCancelled Guard = "cancelled"  // A6: nothing of a cancelled event is sold
 	GuardReturned  Guard = "returned"   // A23: a returned seat is promised
 	GuardExtend    Guard = "extend-max" // A14: extensions are bounded
+
+	GuardRefundOnce     Guard = "refund-once"     // A21: a ticket is in at most one refund
+	GuardRefundAmount   Guard = "refund-amount"   // I6: no more is given back than is left
+	GuardRefundCaptured Guard = "refund-captured" // I6: only what was captured is given back
+	GuardExchangeMark   Guard = "exchange-mark"   // A22: a ticket is exchanged, refunded or passed on, one at a time
+	GuardExchangeValid  Guard = "exchange-valid"  // A22: what is exchanged is VALID at the swap
+	GuardReleaseEpoch   Guard = "release-epoch"   // A8: ReleaseSeats frees a seat only of its own sale, once
+	GuardTransferValid  Guard = "transfer-valid"  // I7: only a VALID ticket is passed on
+	GuardCheckInOnce    Guard = "checkin-once"    // E6: a ticket lets in once
 )
 
 // Guards are all of them, for a test to walk.
 var Guards = []Guard{
 	GuardSeatFree, GuardPlaces, GuardHoldLive, GuardOwner, GuardKey, GuardAmount, GuardOneOrder, GuardSamePaid, GuardLimit,
 	GuardDocument, GuardQuota, GuardWindow, GuardCustomer, GuardCancelled, GuardReturned, GuardExtend,
+	GuardRefundOnce, GuardRefundAmount, GuardRefundCaptured, GuardExchangeMark, GuardExchangeValid, GuardReleaseEpoch,
+	GuardTransferValid, GuardCheckInOnce,
 }

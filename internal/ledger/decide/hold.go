@@ -90,6 +90,10 @@ func (w *Work) holdSeats(c ledger.HoldSeats) (ledger.Result, error) {
 	if r, err := w.repeatHold(c.Customer, c.Key); err != nil || r != nil {
 		return deref(r), err
 	}
+	x, err := w.exchange(c.Event, c.Customer, c.Exchange)
+	if err != nil {
+		return ledger.Result{}, err
+	}
 	e, layout, err := w.selling(c.Event)
 	if err != nil {
 		return ledger.Result{}, err
@@ -115,6 +119,7 @@ func (w *Work) holdSeats(c ledger.HoldSeats) (ledger.Result, error) {
 	h := &Hold{Row: Row{New: true}, Hold: ledger.Hold{
 		ID: c.ID, Event: c.Event, Customer: c.Customer, State: ledger.HoldLive, Area: -1, Currency: e.Currency,
 		Created: w.Now, Expires: w.Now + ledger.Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange.Order, Offer: c.Offer,
+		Exchanged: x.places(),
 	}}
 	h.Lines = make([]ledger.Line, len(indexes))
 	for i, s := range seats {
@@ -127,15 +132,16 @@ func (w *Work) holdSeats(c ledger.HoldSeats) (ledger.Result, error) {
 	for i, s := range seats {
 		w.take(s, h, h.Lines[i].Epoch, ledger.Held)
 	}
-	return w.claimed(e, layout, h, c.Key)
+	return w.claimed(e, layout, h, x, c.Key)
 }
 
 // claimed finishes a new hold.
-func (w *Work) claimed(e *eventRow, layout *ledger.Layout, h *Hold, key ledger.Key) (ledger.Result, error) {
+func (w *Work) claimed(e *eventRow, layout *ledger.Layout, h *Hold, x *exchange, key ledger.Key) (ledger.Result, error) {
 	if err := w.count(e, layout, &h.Hold, 1); err != nil {
 		return ledger.Result{}, err
 	}
 	w.holdSet(h)
+	w.mark(x, h.ID)
 	w.keyAdd(IdemKey{h.Customer, ledger.OpHold, key.Value}, h.ID, key.Fields)
 	w.note(h, "", "live", "hold")
 	return ledger.Result{Hold: h.view()}, nil
@@ -241,6 +247,10 @@ func (w *Work) holdPlaces(c ledger.HoldPlaces) (ledger.Result, error) {
 	if r, err := w.repeatHold(c.Customer, c.Key); err != nil || r != nil {
 		return deref(r), err
 	}
+	x, err := w.exchange(c.Event, c.Customer, c.Exchange)
+	if err != nil {
+		return ledger.Result{}, err
+	}
 	e, layout, err := w.selling(c.Event)
 	if err != nil {
 		return ledger.Result{}, err
@@ -262,6 +272,7 @@ func (w *Work) holdPlaces(c ledger.HoldPlaces) (ledger.Result, error) {
 	h := &Hold{Row: Row{New: true}, Hold: ledger.Hold{
 		ID: c.ID, Event: c.Event, Customer: c.Customer, State: ledger.HoldLive, Area: c.Area, Currency: e.Currency,
 		Created: w.Now, Expires: w.Now + ledger.Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange.Order, Offer: c.Offer,
+		Exchanged: x.places(),
 	}}
 	line := e.Price(category)
 	line.Seat = -1
@@ -270,7 +281,7 @@ func (w *Work) holdPlaces(c ledger.HoldPlaces) (ledger.Result, error) {
 		return ledger.Result{}, err
 	}
 	h.Draws = w.draw(buckets, int32(c.Quantity), func(b *Bucket, n int32) { b.Held += n })
-	return w.claimed(e, layout, h, c.Key)
+	return w.claimed(e, layout, h, x, c.Key)
 }
 
 // places gives an area's buckets, after ending expired holds where they have too little.

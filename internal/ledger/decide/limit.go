@@ -19,32 +19,39 @@ func section(layout *ledger.Layout, area int32, l ledger.Line) int16 {
 // covered counts the lines of a hold that a quota bounds.
 func covered(q ledger.Quota, layout *ledger.Layout, h *ledger.Hold) (n int) {
 	for _, l := range h.Lines {
-		if q.Covers(l.Category, section(layout, h.Area, l)) {
+		if !l.Gone && q.Covers(l.Category, section(layout, h.Area, l)) {
 			n++
 		}
 	}
 	return n
 }
 
-// limited is the counter that a limit keeps for a customer, and how many of the hold's places count under it. n is 0 for
-// limits that a hold does not count under.
+// limited is the counter that a limit keeps for a customer, and how many of the hold's places count under it: those that
+// have not gone, less the ones that it is to take the place of (A10). n is 0 for limits that a hold does not count under.
 func limited(e *ledger.Event, limit ledger.Limit, h *ledger.Hold) (k LimitKey, n int) {
 	k = LimitKey{Scope: limit.Scope, Of: e.ID, Category: -1, Subject: CustomerSubject(h.Customer)}
 	switch limit.Scope {
-	case ledger.PerEvent:
-		n = len(h.Lines)
+	case ledger.PerDocument:
+		return k, 0
 	case ledger.PerShow:
 		k.Of = e.Show
-		n = len(h.Lines)
 	case ledger.PerCategory:
 		k.Category = limit.Category
-		for _, l := range h.Lines {
-			if l.Category == limit.Category {
-				n++
-			}
+	}
+	counts := func(event id.ID, category int16) bool {
+		return limit.Scope == ledger.PerShow || event == e.ID && (limit.Scope == ledger.PerEvent || category == limit.Category)
+	}
+	for i := range h.Lines {
+		if !h.Lines[i].Gone && counts(e.ID, h.Lines[i].Category) {
+			n++
 		}
 	}
-	return k, n
+	for _, x := range h.Exchanged {
+		if counts(x.Event, x.Category) {
+			n--
+		}
+	}
+	return k, max(0, n)
 }
 
 // Counters names the counters under which a claim counts, for an adapter that locks them before it decides.
@@ -67,7 +74,9 @@ func DocumentCounters(e *ledger.Event, documents []string, limit func(LimitKey))
 		return
 	}
 	for _, d := range documents {
-		limit(documentKey(e.ID, d))
+		if d != "" {
+			limit(documentKey(e.ID, d))
+		}
 	}
 }
 
@@ -95,6 +104,11 @@ func (w *Work) allow(e *eventRow, layout *ledger.Layout, h *ledger.Hold) error {
 			return f
 		}
 	}
+	return w.allowLimits(e, h)
+}
+
+// allowLimits is allow for the customer's limits alone.
+func (w *Work) allowLimits(e *eventRow, h *ledger.Hold) error {
 	for _, limit := range e.Limits {
 		k, n := limited(e.Event, limit, h)
 		if n == 0 {
@@ -154,6 +168,11 @@ func (w *Work) count(e *eventRow, layout *ledger.Layout, h *ledger.Hold, sign in
 			return err
 		}
 	}
+	return w.countLimits(e, h, sign)
+}
+
+// countLimits is count for the customer's limits alone: what somebody received by Transfer counts under those.
+func (w *Work) countLimits(e *eventRow, h *ledger.Hold, sign int) error {
 	for _, limit := range e.Limits {
 		if err := w.countLimit(e, limit, h, sign); err != nil {
 			return err
@@ -208,19 +227,28 @@ func documentKey(event id.ID, document string) LimitKey {
 	return LimitKey{Scope: ledger.PerDocument, Of: event, Category: -1, Subject: document}
 }
 
-// allowDocuments refuses an order that would give one identity document too many places.
-func (w *Work) allowDocuments(e *ledger.Event, documents []string) error {
+// allowDocuments refuses places that would give one identity document too many. Those that are freed by an exchange do
+// not count.
+func (w *Work) allowDocuments(e *ledger.Event, documents, freed []string) error {
 	limit, ok := documentLimit(e)
 	if !ok {
 		return nil
 	}
 	here := map[string]int{}
 	for _, d := range documents {
+		here[d]++
+	}
+	for _, d := range freed {
+		here[d]--
+	}
+	for _, d := range documents {
+		if d == "" || here[d] <= 0 {
+			continue
+		}
 		c, err := w.limit(documentKey(e.ID, d))
 		if err != nil {
 			return err
 		}
-		here[d]++
 		if c.count+here[d] > limit.Max && on(GuardDocument) {
 			return limitFault(limit)
 		}
@@ -228,21 +256,28 @@ func (w *Work) allowDocuments(e *ledger.Event, documents []string) error {
 	return nil
 }
 
-// countDocuments adds or takes away an order's documents.
+// countDocuments adds or takes away documents.
 func (w *Work) countDocuments(e *ledger.Event, documents []string, sign int) error {
 	if _, ok := documentLimit(e); !ok {
 		return nil
 	}
 	var m lacking
 	for _, d := range documents {
+		if d == "" {
+			continue
+		}
 		k := documentKey(e.ID, d)
 		c, err := w.limit(k)
 		if err := m.note(err); err != nil {
 			return err
 		}
-		if err == nil {
-			w.limitAdd(k, c, sign)
+		if err != nil {
+			continue
 		}
+		if c.count+sign < 0 {
+			return invariant(e.ID, "the limit of a document would count below 0")
+		}
+		w.limitAdd(k, c, sign)
 	}
 	return m.err
 }

@@ -1,18 +1,19 @@
 package decide
 
 import (
+	"slices"
+
 	"onsale/internal/fault"
 	"onsale/internal/id"
 	"onsale/internal/ledger"
 )
 
 // notice writes one change of an order to the outbox, with the order's next sequence (A24).
-func (w *Work) notice(o *Order, kind string, alert bool, refund id.ID) {
+func (w *Work) notice(o *Order, kind string, alert bool, refund id.ID, facts ...fact) {
 	w.orderSet(o)
 	o.Sequence++
-	w.Out.Notices = append(w.Out.Notices, ledger.Notice{
-		Order: o.ID, Sequence: o.Sequence, Kind: kind, Alert: alert, Body: AppendNotice(make([]byte, 0, noticeSize), &o.Order, refund), At: w.Now,
-	})
+	body := appendFacts(AppendNotice(make([]byte, 0, noticeSize), &o.Order, refund), facts)
+	w.Out.Notices = append(w.Out.Notices, ledger.Notice{Order: o.ID, Sequence: o.Sequence, Kind: kind, Alert: alert, Body: body, At: w.Now})
 }
 
 func (w *Work) recordPayment(c ledger.RecordPayment) (ledger.Result, error) {
@@ -119,7 +120,7 @@ func (w *Work) settled(o *Order, p *Payment, c ledger.RecordPayment) (*Refund, e
 	if err != nil {
 		return nil, err
 	}
-	if r == nil || r.Order != o.ID || r.Payment != p.ID {
+	if r == nil || r.From != o.ID || r.Provider != p.Provider || r.Payment != p.ID {
 		return nil, fault.New(fault.Conflict, "there is no such refund of this payment")
 	}
 	return r, nil
@@ -153,6 +154,19 @@ func (w *Work) refunded(o *Order, p *Payment, c ledger.RecordPayment) (ledger.Re
 	p.Refunded += c.Amount
 	w.settle(r)
 	w.notice(o, ledger.NoticePayment, false, r.ID)
+	if p.Refund != r.ID { // of tickets, or of what an exchange left over; perhaps of a later order
+		of, err := w.order(r.Order)
+		if err != nil {
+			return ledger.Result{}, err
+		}
+		if of == nil {
+			return ledger.Result{}, invariant(o.Event, "refund %d is of order %d, which is not there", r.ID, r.Order)
+		}
+		w.notice(of, ledger.NoticeRefundDone, false, r.ID)
+		if err := w.orderMayEnd(of, r); err != nil {
+			return ledger.Result{}, err
+		}
+	}
 	return w.orderAnswer(o.ID, ledger.Result{Refund: r.view()})
 }
 
@@ -186,6 +200,9 @@ func (w *Work) captureRefused(o *Order, p *Payment, c ledger.RecordPayment) (led
 	if err != nil {
 		return ledger.Result{}, err
 	}
+	if err := w.receivedBack(e, o, tickets); err != nil {
+		return ledger.Result{}, err
+	}
 	if err := w.giveBack(h, ledger.Sold); err != nil {
 		return ledger.Result{}, err
 	}
@@ -193,16 +210,22 @@ func (w *Work) captureRefused(o *Order, p *Payment, c ledger.RecordPayment) (led
 		return ledger.Result{}, err
 	}
 	for _, t := range tickets {
-		w.ticketSet(t)
-		t.State = ledger.TicketVoid
+		if valid(t) {
+			w.ticketSet(t)
+			t.State, t.Refund, t.Gone = ledger.TicketVoid, c.Refund, true
+		}
 	}
-	w.holdSet(h)
+	w.holdRemake(h)
 	w.note(h, "sold", "released", ledger.ReasonCaptureRefused)
 	h.State, h.Order = ledger.HoldReleased, 0
+	h.Lines = slices.Clone(h.Lines)
+	for i := range h.Lines {
+		h.Lines[i].Gone = true
+	}
 	w.paymentSet(p)
 	p.State = ledger.PaymentCaptureRefused
 	r := w.refundSet(&Refund{Row: Row{New: true}, Refund: ledger.Refund{
-		ID: c.Refund, Order: o.ID, Provider: o.Provider, Payment: p.ID, State: ledger.RefundSeatReleased,
+		ID: c.Refund, Order: o.ID, From: o.ID, Provider: o.Provider, Payment: p.ID, State: ledger.RefundSeatReleased,
 		Currency: o.Currency, Reason: ledger.ReasonCaptureRefused, Created: w.Now,
 	}})
 	w.orderSet(o)
@@ -210,4 +233,18 @@ func (w *Work) captureRefused(o *Order, p *Payment, c ledger.RecordPayment) (led
 	w.notice(o, ledger.NoticeCaptureRefused, true, r.ID)
 	w.notice(o, ledger.NoticeRefunded, false, r.ID)
 	return w.orderAnswer(o.ID, ledger.Result{Refund: r.view()})
+}
+
+// receivedBack takes the places that others than the buyer have from what counts for them.
+func (w *Work) receivedBack(e *eventRow, o *Order, tickets []*Ticket) error {
+	var m lacking
+	for _, t := range tickets {
+		if !valid(t) || t.Customer == o.Customer {
+			continue
+		}
+		if err := m.note(w.countLimits(e, PlaceOf(t), -1)); err != nil {
+			return err
+		}
+	}
+	return m.err
 }

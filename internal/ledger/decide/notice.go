@@ -39,6 +39,36 @@ func AppendNotice(b []byte, o *ledger.Order, refund id.ID) []byte {
 	return append(b, '}')
 }
 
+// A fact is something that a notice says beside its order: an id by its name, as the public form of its kind.
+type fact struct {
+	name string
+	id   id.ID
+	kind string
+}
+
+// appendFacts adds facts to a notice that AppendNotice has written.
+func appendFacts(b []byte, facts []fact) []byte {
+	if len(facts) == 0 {
+		return b
+	}
+	b = b[:len(b)-1]
+	for _, f := range facts {
+		b = append(append(append(b, `,"`...), f.name...), `":"`...)
+		b = append(f.id.AppendText(b, f.kind), '"')
+	}
+	return append(b, '}')
+}
+
+// eventNotice writes one change of an event's own row to the outbox (I12), with the event's next sequence.
+func (w *Work) eventNotice(e *eventRow) {
+	e.Sequence++
+	b := strconv.AppendInt(append(make([]byte, 0, noticeSize), `{"v":`...), noticeVersion, 10)
+	b = e.ID.AppendText(append(b, `,"event_id":"`...), id.Event)
+	b = append(append(append(b, `","state":"`...), e.State.String()...), '"')
+	b = append(strconv.AppendInt(append(b, `,"version":`...), e.Version, 10), '}')
+	w.Out.Notices = append(w.Out.Notices, ledger.Notice{Order: e.ID, Sequence: e.Sequence, Kind: ledger.NoticeEvent, Body: b, At: w.Now})
+}
+
 // appendText writes a JSON string: as it is where it is plain, else as encoding/json would.
 func appendText(b []byte, text string) []byte {
 	for i := range len(text) {

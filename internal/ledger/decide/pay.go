@@ -1,6 +1,8 @@
 package decide
 
 import (
+	"slices"
+
 	"onsale/internal/fault"
 	"onsale/internal/id"
 	"onsale/internal/ledger"
@@ -32,14 +34,26 @@ func (w *Work) beginPayment(c ledger.BeginPayment) (ledger.Result, error) {
 	if f := e.Paying(); f != nil && on(GuardCancelled) {
 		return ledger.Result{}, f
 	}
-	if err := w.allowDocuments(e.Event, c.Documents); err != nil {
+	amount := h.Total()
+	var freed []string
+	if h.Exchange != 0 {
+		x, err := w.exchangeAgain(e, h)
+		if err != nil {
+			return ledger.Result{}, err
+		}
+		amount = x.due(h)
+		freed = x.documents(e.ID)
+	}
+	if err := w.allowDocuments(e.Event, c.Documents, freed); err != nil {
 		return ledger.Result{}, err
 	}
-	amount := h.Total()
+	if err := documentsFit(e.Event, h, c.Documents); err != nil {
+		return ledger.Result{}, err
+	}
 	o := &Order{Row: Row{New: true}, Order: ledger.Order{
 		ID: c.Order, Hold: h.ID, Event: h.Event, Customer: h.Customer, State: ledger.OrderPending,
 		Amount: amount, Currency: h.Currency, Provider: c.Provider, AllowOther: c.AllowOther, AttemptOpen: amount > 0,
-		Documents: c.Documents, Created: w.Now,
+		Documents: c.Documents, Exchange: h.Exchange, Created: w.Now,
 	}}
 	if err := w.countDocuments(e.Event, c.Documents, 1); err != nil {
 		return ledger.Result{}, err
@@ -54,6 +68,17 @@ func (w *Work) beginPayment(c ledger.BeginPayment) (ledger.Result, error) {
 	w.keyAdd(key, o.ID, c.Key.Fields)
 	w.notice(o, ledger.NoticePending, false, 0)
 	return ledger.Result{Order: o.view(), Hold: h.view()}, nil
+}
+
+// documentsFit refuses documents that are not those of a hold's places.
+func documentsFit(e *ledger.Event, h *Hold, documents []string) error {
+	switch {
+	case len(documents) > len(h.Lines):
+		return invalid("documents", "there are %d places", len(h.Lines))
+	case e.Documents && (len(documents) < len(h.Lines) || slices.Contains(documents, "")):
+		return invalid("documents", "each place needs one")
+	}
+	return nil
 }
 
 // view is a copy of the order as it is now, for an answer.
@@ -71,15 +96,8 @@ func (w *Work) orderAnswer(order id.ID, r ledger.Result) (ledger.Result, error) 
 	if o == nil {
 		return ledger.Result{}, fault.New(fault.OrderUnknown, "")
 	}
-	r.Order = o.view()
-	if o.State == ledger.OrderPaid || o.State == ledger.OrderRefunded {
-		tickets, err := w.ticketsOf(order)
-		if err != nil {
-			return ledger.Result{}, err
-		}
-		for _, t := range tickets {
-			r.Order.Tickets = append(r.Order.Tickets, t.Ticket)
-		}
+	if r, err = w.ticketsAnswer(o, r); err != nil {
+		return ledger.Result{}, err
 	}
 	h, err := w.hold(o.Hold)
 	if err != nil {
@@ -87,6 +105,22 @@ func (w *Work) orderAnswer(order id.ID, r ledger.Result) (ledger.Result, error) 
 	}
 	if h != nil {
 		r.Hold = h.view()
+	}
+	return r, nil
+}
+
+// ticketsAnswer fills an answer with an order and its tickets as they are now.
+func (w *Work) ticketsAnswer(o *Order, r ledger.Result) (ledger.Result, error) {
+	r.Order = o.view()
+	if o.State != ledger.OrderPaid && o.State != ledger.OrderRefunded {
+		return r, nil
+	}
+	tickets, err := w.ticketsOf(o.ID)
+	if err != nil {
+		return ledger.Result{}, err
+	}
+	for _, t := range tickets {
+		r.Order.Tickets = append(r.Order.Tickets, t.Ticket)
 	}
 	return r, nil
 }
@@ -121,7 +155,7 @@ func (w *Work) confirm(c ledger.Confirm) (ledger.Result, error) {
 	if known != nil { // what was taken or reserved is written down already
 		switch known.State {
 		case ledger.PaymentCaptured:
-			c.Amount, c.Currency = known.Captured, known.Currency
+			c.Amount, c.Currency, c.Captured = known.Captured, known.Currency, true
 		case ledger.PaymentAuthorized:
 			c.Amount, c.Currency = known.Authorized, known.Currency
 		}
@@ -135,6 +169,9 @@ func (w *Work) confirm(c ledger.Confirm) (ledger.Result, error) {
 	}
 	if len(c.Tickets) < len(h.Lines) {
 		return ledger.Result{}, invalid("tickets", "%d ids are needed", len(h.Lines))
+	}
+	if o.Exchange != 0 && len(c.Exchange) < ledger.RefundPartsMax+1 {
+		return ledger.Result{}, invalid("exchange", "%d ids are needed", ledger.RefundPartsMax+1)
 	}
 	if o.State != ledger.OrderPending {
 		reason := ledger.ReasonLate
@@ -167,6 +204,9 @@ func (w *Work) confirmPending(o *Order, h *Hold, c ledger.Confirm) (ledger.Resul
 		return w.refuse(o, c, ledger.OrderFailed, ledger.ReasonEventCancelled)
 	}
 	if h.Live(w.Now) || (h.State == ledger.HoldLive && !on(GuardHoldLive)) {
+		if o.Exchange != 0 {
+			return w.swap(e, o, h, c)
+		}
 		return w.sell(e, o, h, c)
 	}
 	if h.State == ledger.HoldLive {
@@ -176,6 +216,9 @@ func (w *Work) confirmPending(o *Order, h *Hold, c ledger.Confirm) (ledger.Resul
 	}
 	if o.State != ledger.OrderPending { // nothing was to be paid, so it ended with its hold
 		return w.orderAnswer(o.ID, ledger.Result{})
+	}
+	if o.Exchange != 0 { // never rescued: the old tickets stay
+		return w.refuse(o, c, ledger.OrderExpired, ledger.ReasonLate)
 	}
 	rescued, err := w.rescue(e, o, h, c)
 	if err != nil {
@@ -251,10 +294,11 @@ func (w *Work) sold(o *Order, h *Hold, c ledger.Confirm) (ledger.Result, error) 
 	for i, l := range h.Lines {
 		tickets[i] = w.ticketSet(&Ticket{Row: Row{New: true}, Ticket: ledger.Ticket{
 			ID: c.Tickets[i], Order: o.ID, Event: o.Event, Customer: o.Customer, State: ledger.TicketValid,
-			Seat: l.Seat, Area: h.Area, Category: l.Category, Total: l.Total,
+			Seat: l.Seat, Area: h.Area, Category: l.Category, Total: l.Total, Place: int32(i),
 		}})
 	}
 	w.tickets[o.ID] = tickets
+	ticketsSort(tickets)
 	w.notice(o, ledger.NoticePaid, false, 0)
 	if o.Amount > 0 {
 		p, err := w.paymentSeen(o, c)
@@ -303,7 +347,7 @@ func (w *Work) givePayment(o *Order, c ledger.Confirm, reason string) (ledger.Re
 		return ledger.Result{}, err
 	}
 	r := w.refundSet(&Refund{Row: Row{New: true}, Refund: ledger.Refund{
-		ID: c.Refund, Order: o.ID, Provider: o.Provider, Payment: c.Payment, State: ledger.RefundRequested,
+		ID: c.Refund, Order: o.ID, From: o.ID, Provider: o.Provider, Payment: c.Payment, State: ledger.RefundRequested,
 		Amount: c.Amount, Currency: c.Currency, Reason: reason, Created: w.Now,
 	}})
 	p.Refund = r.ID

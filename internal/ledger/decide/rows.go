@@ -133,6 +133,9 @@ func (w *Work) holdSet(h *Hold) *Hold {
 }
 
 func (w *Work) order(order id.ID) (*Order, error) {
+	if order == 0 {
+		return nil, nil
+	}
 	if o, ok := w.orders[order]; ok {
 		return o, nil
 	}
@@ -144,10 +147,23 @@ func (w *Work) order(order id.ID) (*Order, error) {
 	return o, nil
 }
 
+// holdRemake marks a hold of which also lines, draws or exchanged places change. They are replaced, never written into:
+// answers that were given share them.
+func (w *Work) holdRemake(h *Hold) *Hold {
+	h.Remade = true
+	return w.holdSet(h)
+}
+
+// orderRemake is the same for an order's documents, credit and funds.
+func (w *Work) orderRemake(o *Order) *Order {
+	o.Remade = true
+	return w.orderSet(o)
+}
+
 func (w *Work) orderSet(o *Order) *Order {
 	o.Updated = w.Now
 	if !o.Dirty {
-		o.Dirty, o.was = true, o.State
+		o.Dirty = true
 		w.orders[o.ID] = o
 		w.Out.Orders = append(w.Out.Orders, o)
 	}
@@ -176,6 +192,9 @@ func (w *Work) paymentSet(p *Payment) *Payment {
 }
 
 func (w *Work) refund(refund id.ID) (*Refund, error) {
+	if refund == 0 {
+		return nil, nil
+	}
 	if r, ok := w.refunds[refund]; ok {
 		return r, nil
 	}
@@ -194,6 +213,81 @@ func (w *Work) refundSet(r *Refund) *Refund {
 		w.Out.Refunds = append(w.Out.Refunds, r)
 	}
 	return r
+}
+
+// refundsOf are all refunds of an order, also those made by this batch.
+func (w *Work) refundsOf(order id.ID) ([]*Refund, error) {
+	stored, err := w.src.RefundsOf(order)
+	if err != nil {
+		return nil, err
+	}
+	var all []*Refund
+	for _, r := range stored {
+		if known := w.refunds[r.ID]; known != nil {
+			r = known
+		} else {
+			w.refunds[r.ID] = r
+		}
+		all = append(all, r)
+	}
+	for _, r := range w.Out.Refunds {
+		if r.New && r.Order == order {
+			all = append(all, r)
+		}
+	}
+	return all, nil
+}
+
+// ticket gives a ticket with its order, nil where there is none.
+func (w *Work) ticket(ticket id.ID) (*Ticket, *Order, error) {
+	order, err := w.src.TicketOrder(ticket)
+	if err != nil {
+		return nil, nil, err
+	}
+	if order == 0 {
+		for _, t := range w.Out.Tickets {
+			if t.New && t.ID == ticket {
+				order = t.Order
+			}
+		}
+	}
+	if order == 0 {
+		return nil, nil, nil
+	}
+	o, err := w.order(order)
+	if err != nil {
+		return nil, nil, err
+	}
+	tickets, err := w.ticketsOf(order)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, t := range tickets {
+		if t.ID == ticket && o != nil {
+			return t, o, nil
+		}
+	}
+	return nil, nil, nil
+}
+
+func (w *Work) usesOf(ticket id.ID) ([]*CheckIn, error) {
+	if u, ok := w.uses[ticket]; ok {
+		return u, nil
+	}
+	u, err := w.src.CheckIns(ticket)
+	if err != nil {
+		return nil, err
+	}
+	w.uses[ticket] = u
+	return u, nil
+}
+
+func (w *Work) useSet(u *CheckIn) *CheckIn {
+	if !u.Dirty {
+		u.Dirty = true
+		w.Out.Uses = append(w.Out.Uses, u)
+	}
+	return u
 }
 
 func (w *Work) ticketsOf(order id.ID) ([]*Ticket, error) {

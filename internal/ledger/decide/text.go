@@ -36,6 +36,19 @@ func CheckText(c ledger.Command) error {
 		t.text("reason", c.Reason)
 	case ledger.RecordPayment:
 		t.text("payment", c.Payment)
+	case ledger.BeginRefund:
+		t.key(c.Key)
+		t.text("reason", c.Reason)
+	case ledger.RefuseRefund:
+		t.text("reason", c.Reason)
+	case ledger.Transfer:
+		t.key(c.Key)
+		t.text("document", c.Document)
+	case ledger.CheckIn:
+		t.text("gate", c.Gate)
+		t.text("device", c.Device)
+	case ledger.UndoCheckIn:
+		t.text("reason", c.Reason)
 	}
 	return t.err
 }

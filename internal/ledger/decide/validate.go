@@ -85,6 +85,19 @@ func validateTerms(e *ledger.Event) error {
 		}
 		quotas[k] = true
 	}
+	return validateRules(e)
+}
+
+// validateRules refuses rules of refunds, exchanges and transfers that cannot be.
+func validateRules(e *ledger.Event) error {
+	switch {
+	case e.Refunds.Until < 0 || e.Refunds.FeeBP < 0 || e.Refunds.FeeBP > taxBPMax || e.Refunds.FeePlace < 0 || e.Refunds.FeePlace > priceMax:
+		return invalid("refunds", "a time, 0 to %d basis points, and 0 to %d minor units", taxBPMax, int64(priceMax))
+	case e.Exchanges.Until < 0 || e.Exchanges.Fee < 0 || e.Exchanges.Fee > priceMax:
+		return invalid("exchanges", "a time, and 0 to %d minor units", int64(priceMax))
+	case e.Transfers.Until < 0:
+		return invalid("transfers", "a time")
+	}
 	return nil
 }
 

@@ -15,7 +15,7 @@ const (
 	rowsMax    = 65_536 // of each kind, twice; about 300 bytes each
 )
 
-// facts is what a node remembers, so that it mostly knows what to lock without asking. Of a hold and an order what never
+// facts is what a node remembers, so that it mostly knows what to lock without asking. Of a hold, an order, a refund and a ticket what never
 // changes is true for good (seats, customer, price), and so is an event's row of one version and state. The rest is how
 // it was last seen: a hint of what to lock, never a reason to decide anything. It is used inside batches only.
 type facts struct {
@@ -23,6 +23,8 @@ type facts struct {
 	layouts cache.Generations[string, *ledger.Layout]
 	holds   cache.Generations[id.ID, *decide.Hold]
 	orders  cache.Generations[id.ID, *decide.Order]
+	refunds cache.Generations[id.ID, *decide.Refund] // its order, payment and tickets
+	tickets cache.Generations[id.ID, *decide.Ticket] // its order, customer and place
 	keys    cache.Generations[decide.IdemKey, id.ID]
 	claims  cache.Generations[id.ID, []id.ID] // by event: who was last seen to hold each seat, 0 nobody
 }
@@ -33,6 +35,8 @@ func newFacts() facts {
 		layouts: cache.Generations[string, *ledger.Layout]{Most: layoutsMax},
 		holds:   cache.Generations[id.ID, *decide.Hold]{Most: rowsMax},
 		orders:  cache.Generations[id.ID, *decide.Order]{Most: rowsMax},
+		refunds: cache.Generations[id.ID, *decide.Refund]{Most: rowsMax},
+		tickets: cache.Generations[id.ID, *decide.Ticket]{Most: rowsMax},
 		keys:    cache.Generations[decide.IdemKey, id.ID]{Most: rowsMax},
 		claims:  cache.Generations[id.ID, []id.ID]{Most: boardsMax},
 	}
@@ -88,12 +92,16 @@ func (f *facts) committed(o *decide.Output) {
 		}
 	}
 	for _, h := range o.Holds {
-		h.Row = decide.Row{}
+		h.Row, h.Remade = decide.Row{}, false
 		f.holds.Put(h.ID, h)
 	}
 	for _, r := range o.Orders {
-		r.Row = decide.Row{}
+		r.Row, r.Remade = decide.Row{}, false
 		f.orders.Put(r.ID, r)
+	}
+	for _, r := range o.Refunds {
+		r.Row = decide.Row{}
+		f.refunds.Put(r.ID, r)
 	}
 	for _, k := range o.Keys {
 		f.keys.Put(k.IdemKey, k.Subject)

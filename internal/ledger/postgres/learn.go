@@ -33,10 +33,19 @@ func (t *transaction) learn(ctx context.Context, commands []ledger.Command) erro
 	if err := t.findExpired(ctx, now+margin); err != nil {
 		return err
 	}
+	if err := t.learnRefunds(ctx, commands); err != nil {
+		return err
+	}
+	if err := t.learnTickets(ctx, commands); err != nil {
+		return err
+	}
 	if err := t.learnOrders(ctx, commands); err != nil {
 		return err
 	}
 	if err := t.learnHolds(ctx, commands); err != nil {
+		return err
+	}
+	if err := t.learnExchanges(ctx, commands); err != nil {
 		return err
 	}
 	if err := t.learnEvents(ctx, commands); err != nil {
@@ -131,6 +140,12 @@ func orderOf(c ledger.Command) id.ID {
 		return c.Order
 	case ledger.RecordPayment:
 		return c.Order
+	case ledger.BeginRefund:
+		return c.Order
+	case ledger.HoldSeats:
+		return c.Exchange.Order
+	case ledger.HoldPlaces:
+		return c.Exchange.Order
 	}
 	return 0
 }
@@ -156,21 +171,32 @@ func (t *transaction) learnOrders(ctx context.Context, commands []ledger.Command
 				u.ask(known.Order)
 			}
 		}
+		t.ordersBehind(c, u.ask)
 	}
 	for o := range t.batch.missed.orders {
 		u.ask(o)
+	}
+	for k := range t.batch.missed.tickets {
+		u.ask(t.orderOfTicket(k))
+	}
+	for k := range t.batch.missed.refunds {
+		u.ask(t.orderOfRefund(k))
 	}
 	for _, f := range t.source.expired {
 		for _, h := range f.holds {
 			u.ask(h.Order)
 		}
 	}
-	if len(u.ids) == 0 {
+	return t.readOrders(ctx, u.ids)
+}
+
+func (t *transaction) readOrders(ctx context.Context, ids []int64) error {
+	if len(ids) == 0 {
 		return nil
 	}
 	p := t.pipeline()
 	var row orderScan
-	p.rows(`SELECT `+orderColumns+` FROM shard.orders WHERE order_id = ANY ($1::bigint[])`, []any{u.ids}, row.dest(), func() error {
+	p.rows(`SELECT `+orderColumns+` FROM shard.orders WHERE order_id = ANY ($1::bigint[])`, []any{ids}, row.dest(), func() error {
 		o, err := row.take()
 		if err == nil {
 			t.l.facts.orders.Put(o.ID, o)
@@ -195,6 +221,7 @@ func (t *transaction) learnHolds(ctx context.Context, commands []ledger.Command)
 	for _, c := range commands {
 		u.ask(holdOf(c))
 		ofOrder(orderOf(c))
+		t.ordersBehind(c, ofOrder)
 		switch c := c.(type) {
 		case ledger.HoldSeats:
 			ofSeats(c.Event, c.Seats)
@@ -210,12 +237,16 @@ func (t *transaction) learnHolds(ctx context.Context, commands []ledger.Command)
 	for o := range t.batch.missed.orders {
 		ofOrder(o)
 	}
-	if len(u.ids) == 0 {
+	return t.readHolds(ctx, u.ids)
+}
+
+func (t *transaction) readHolds(ctx context.Context, ids []int64) error {
+	if len(ids) == 0 {
 		return nil
 	}
 	p := t.pipeline()
 	var row holdScan
-	p.rows(`SELECT `+holdColumns+` FROM shard.holds WHERE hold_id = ANY ($1::bigint[])`, []any{u.ids}, row.dest(), func() error {
+	p.rows(`SELECT `+holdColumns+` FROM shard.holds WHERE hold_id = ANY ($1::bigint[])`, []any{ids}, row.dest(), func() error {
 		h, err := row.take()
 		if err == nil {
 			t.l.facts.holds.Put(h.ID, h)
@@ -232,12 +263,20 @@ func (t *transaction) learnEvents(ctx context.Context, commands []ledger.Command
 			u.ask(h.Event)
 		}
 	}
+	ofOrder := func(order id.ID) {
+		if o, ok := t.l.facts.orders.Get(order); ok {
+			u.ask(o.Event)
+			if before, ok := t.l.facts.orders.Get(o.Exchange); ok {
+				u.ask(before.Event)
+			}
+		}
+	}
 	for _, c := range commands {
 		u.ask(c.EventHint())
 		ofHold(holdOf(c))
-		if o, ok := t.l.facts.orders.Get(orderOf(c)); ok {
-			u.ask(o.Event)
-		}
+		ofOrder(orderOf(c))
+		t.ordersBehind(c, ofOrder)
+		ofOrder(t.exchangedBy(c))
 	}
 	for h := range t.batch.missed.holds {
 		ofHold(h)
@@ -256,7 +295,7 @@ func (t *transaction) learnEvents(ctx context.Context, commands []ledger.Command
 	var plans []string
 	p := t.pipeline()
 	var row eventScan
-	p.rows(`SELECT event_id, version, state, body FROM shard.events WHERE event_id = ANY ($1::bigint[])`, []any{u.ids}, row.dest(), func() error {
+	p.rows(`SELECT `+eventColumns+` FROM shard.events WHERE event_id = ANY ($1::bigint[])`, []any{u.ids}, row.dest(), func() error {
 		e, err := row.take()
 		if err != nil {
 			return err

@@ -22,8 +22,8 @@ const (
 	sqlTurnstile       = `SELECT pg_advisory_xact_lock(-e) FROM unnest($1::bigint[]) AS e`
 
 	// The body comes along only where the row is not the one that is known.
-	sqlEvents = `SELECT k.n, e.version, e.state, CASE WHEN e.version = k.version AND e.state = k.state THEN '' ELSE e.body END
- FROM unnest($1::bigint[], $2::bigint[], $3::smallint[]) WITH ORDINALITY AS k(event_id, version, state, n)
+	sqlEvents = `SELECT k.n, e.version, e.state, e.sequence, CASE WHEN e.version = k.version AND e.state = k.state AND e.sequence = k.sequence THEN '' ELSE e.body END
+ FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::bigint[]) WITH ORDINALITY AS k(event_id, version, state, sequence, n)
  JOIN shard.events e ON e.event_id = k.event_id ORDER BY k.n FOR `
 	sqlEventsShare  = sqlEvents + `SHARE OF e`
 	sqlEventsUpdate = sqlEvents + `UPDATE OF e`
@@ -40,16 +40,22 @@ const (
 	sqlQuotas = `SELECT k.n, q.count FROM unnest($1::bigint[], $2::smallint[], $3::smallint[]) WITH ORDINALITY AS k(event_id, category, section, n)
  JOIN shard.quotas q ON q.event_id = k.event_id AND q.category = k.category AND q.section = k.section ORDER BY k.n FOR UPDATE OF q`
 
-	sqlOrders = `SELECT k.n, o.hold_id, o.state, o.reason, o.payment_id, o.rescued, o.attempt_open, o.updated_at, o.sequence
+	// Documents and funds change only of orders that were paid: those of others are known.
+	sqlOrders = `SELECT k.n, o.hold_id, o.state, o.reason, o.payment_id, o.rescued, o.attempt_open, o.updated_at, o.sequence,
+ o.credit, CASE WHEN o.state IN (2, 5) THEN o.documents ELSE '' END, CASE WHEN o.state IN (2, 5) THEN o.funds ELSE '' END
  FROM unnest($1::bigint[]) WITH ORDINALITY AS k(order_id, n) JOIN shard.orders o ON o.order_id = k.order_id ORDER BY k.n FOR UPDATE OF o`
 
-	// Whoever writes payments, refunds or tickets of an order has the order's row locked: these need no locks of their own.
+	// Whoever writes payments, refunds, tickets or their uses has the order's row locked: these need no locks of their own.
 	sqlPayments = `SELECT ` + paymentColumns + `, ` + refundColumns + ` FROM unnest($1::bigint[]) AS k(order_id)
  JOIN shard.payments p ON p.order_id = k.order_id LEFT JOIN shard.refunds r ON r.refund_id = nullif(p.refund_id, 0)`
-	sqlRefunds = `SELECT ` + refundColumns + ` FROM unnest($1::bigint[]) AS k(refund_id) JOIN shard.refunds r ON r.refund_id = k.refund_id`
-	sqlTickets = `SELECT ` + ticketColumns + ` FROM unnest($1::bigint[]) AS k(order_id) JOIN shard.tickets t ON t.order_id = k.order_id ORDER BY t.ticket_id`
+	sqlRefunds   = `SELECT ` + refundColumns + ` FROM unnest($1::bigint[]) AS k(refund_id) JOIN shard.refunds r ON r.refund_id = k.refund_id`
+	sqlRefundsOf = `SELECT ` + refundColumns + ` FROM unnest($1::bigint[]) AS k(order_id) JOIN shard.refunds r ON r.order_id = k.order_id ORDER BY r.refund_id`
+	sqlUses      = `SELECT ` + useColumns + ` FROM unnest($1::bigint[]) AS k(ticket_id) JOIN shard.checkins c ON c.ticket_id = k.ticket_id ORDER BY c.at, c.device`
+	sqlTickets   = `SELECT ` + ticketColumns + ` FROM unnest($1::bigint[]) AS k(order_id) JOIN shard.tickets t ON t.order_id = k.order_id ORDER BY t.ticket_id`
 
-	sqlHolds = `SELECT k.n, h.state, h.expires_at, h.extended_count, h.window_used, h.order_id
+	// The lists change only of holds that were sold: those of others are known.
+	sqlHolds = `SELECT k.n, h.state, h.expires_at, h.extended_count, h.window_used, h.order_id, CASE WHEN h.state IN (2, 4) THEN h.lines ELSE '' END,
+ CASE WHEN h.state IN (2, 4) THEN h.draws ELSE '' END, CASE WHEN h.state IN (2, 4) THEN h.exchanged ELSE '' END
  FROM unnest($1::bigint[]) WITH ORDINALITY AS k(hold_id, n) JOIN shard.holds h ON h.hold_id = k.hold_id ORDER BY k.n FOR UPDATE OF h`
 
 	sqlBuckets = `SELECT k.n, b.number, b.capacity, b.held, b.sold FROM unnest($1::bigint[], $2::integer[]) WITH ORDINALITY AS k(event_id, area, n)
@@ -112,11 +118,11 @@ func (t *transaction) lockEvents(p *pipeline) {
 		return
 	}
 	ids := column(keys, asInt64)
-	versions, states := make([]int64, len(keys)), make([]int16, len(keys))
+	versions, states, sequences := make([]int64, len(keys)), make([]int16, len(keys)), make([]int64, len(keys))
 	for i, k := range keys {
 		t.source.events[k] = nil
 		if e, ok := t.l.facts.events.Get(k); ok {
-			versions[i], states[i] = e.Version, int16(e.State)
+			versions[i], states[i], sequences[i] = e.Version, int16(e.State), e.Sequence
 		}
 	}
 	turnstile, events := sqlTurnstileShared, sqlEventsShare
@@ -126,7 +132,7 @@ func (t *transaction) lockEvents(p *pipeline) {
 	p.exec(turnstile, ids)
 	var n int64
 	var row eventScan
-	p.rows(events, []any{ids, versions, states}, []any{&n, &row.version, &row.state, &row.body}, func() error {
+	p.rows(events, []any{ids, versions, states, sequences}, []any{&n, &row.version, &row.state, &row.sequence, &row.body}, func() error {
 		k := keys[n-1]
 		if e, ok := t.l.facts.events.Get(k); ok && row.body == "" {
 			t.source.events[k] = e
@@ -244,33 +250,68 @@ func (t *transaction) lockOrders(p *pipeline) {
 		}
 		var n int64
 		var row orderScan
-		p.rows(sqlOrders, []any{ids}, []any{&n, &row.hold, &row.state, &row.reason, &row.payment, &row.rescued, &row.open, &row.updated, &row.sequence},
-			func() error {
-				s.lockedOrder(keys[n-1], &row)
-				return nil
-			})
+		p.rows(sqlOrders, []any{ids}, []any{&n, &row.hold, &row.state, &row.reason, &row.payment, &row.rescued, &row.open, &row.updated, &row.sequence,
+			&row.credit, &row.documents, &row.funds}, func() error { return s.lockedOrder(keys[n-1], &row) })
 		var pay paymentScan
 		var of refundScan
 		p.rows(sqlPayments, []any{ids}, append(pay.dest(), of.dest()...), func() error {
 			v := &decide.Payment{Payment: pay.take()}
 			s.pays[decide.PaymentKey{Order: v.Order, Provider: v.Provider, Payment: v.ID}] = v
-			if of.refund != 0 {
-				s.refunds[id.ID(of.refund)] = &decide.Refund{Refund: of.take()}
+			if of.refund == 0 {
+				return nil
 			}
-			return nil
+			r, err := of.row()
+			s.refunds[r.ID] = r
+			return err
 		})
 		t.readTickets(p, keys)
 	}
+	t.readRefunds(p)
+	t.readUses(p)
+}
+
+// readRefunds reads the refunds that are named, and all of the orders of which all are wanted.
+func (t *transaction) readRefunds(p *pipeline) {
+	s := t.source
 	if len(t.set.refunds) > 0 {
 		for k := range t.set.refunds {
 			s.refunds[k] = nil
 		}
 		var row refundScan
 		p.rows(sqlRefunds, []any{column(sorted(t.set.refunds, cmp.Compare[id.ID]), asInt64)}, row.dest(), func() error {
-			s.refunds[id.ID(row.refund)] = &decide.Refund{Refund: row.take()}
-			return nil
+			r, err := row.row()
+			s.refunds[r.ID] = r
+			known := *r
+			t.l.facts.refunds.Put(r.ID, &known)
+			return err
 		})
 	}
+	if len(t.set.allRefunds) > 0 {
+		for k := range t.set.allRefunds {
+			s.allRefunds[k] = nil
+		}
+		var row refundScan
+		p.rows(sqlRefundsOf, []any{column(sorted(t.set.allRefunds, cmp.Compare[id.ID]), asInt64)}, row.dest(), func() error {
+			r, err := row.row()
+			s.allRefunds[r.Order] = append(s.allRefunds[r.Order], r)
+			return err
+		})
+	}
+}
+
+func (t *transaction) readUses(p *pipeline) {
+	if len(t.set.uses) == 0 {
+		return
+	}
+	for k := range t.set.uses {
+		t.source.uses[k] = nil
+	}
+	var row useScan
+	p.rows(sqlUses, []any{column(sorted(t.set.uses, cmp.Compare[id.ID]), asInt64)}, row.dest(), func() error {
+		u := &decide.CheckIn{CheckedIn: row.take()}
+		t.source.uses[u.Ticket] = append(t.source.uses[u.Ticket], u)
+		return nil
+	})
 }
 
 // readTickets reads the tickets of orders, but not of those that were PENDING when last seen, which have none. Where that
@@ -306,10 +347,8 @@ func (t *transaction) lockHolds(p *pipeline) {
 	}
 	var n int64
 	var row holdScan
-	p.rows(sqlHolds, []any{column(keys, asInt64)}, []any{&n, &row.state, &row.expires, &row.extended, &row.window, &row.order}, func() error {
-		s.lockedHold(keys[n-1], &row)
-		return nil
-	})
+	p.rows(sqlHolds, []any{column(keys, asInt64)}, []any{&n, &row.state, &row.expires, &row.extended, &row.window, &row.order,
+		&row.lines, &row.draws, &row.exchanged}, func() error { return s.lockedHold(keys[n-1], &row) })
 }
 
 func (t *transaction) lockBuckets(p *pipeline) {

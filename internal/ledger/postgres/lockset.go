@@ -24,22 +24,25 @@ type expiredOf struct {
 
 // wants names rows.
 type wants struct {
-	events  set[id.ID]
-	keys    set[decide.IdemKey]
-	limits  set[decide.LimitKey]
-	quotas  set[decide.QuotaKey]
-	orders  set[id.ID]
-	refunds set[id.ID]
-	holds   set[id.ID]
-	areas   set[decide.AreaKey]
-	seats   set[decide.SeatKey]
-	expired map[expiredOf]int // and the most that is asked for
+	events     set[id.ID]
+	keys       set[decide.IdemKey]
+	limits     set[decide.LimitKey]
+	quotas     set[decide.QuotaKey]
+	orders     set[id.ID]
+	refunds    set[id.ID]
+	allRefunds set[id.ID] // orders of which all refunds are wanted
+	tickets    set[id.ID] // of which the order is wanted
+	uses       set[id.ID] // by ticket
+	holds      set[id.ID]
+	areas      set[decide.AreaKey]
+	seats      set[decide.SeatKey]
+	expired    map[expiredOf]int // and the most that is asked for
 }
 
 func newWants() wants {
 	return wants{
 		events: set[id.ID]{}, keys: set[decide.IdemKey]{}, limits: set[decide.LimitKey]{}, quotas: set[decide.QuotaKey]{},
-		orders: set[id.ID]{}, refunds: set[id.ID]{}, holds: set[id.ID]{}, areas: set[decide.AreaKey]{}, seats: set[decide.SeatKey]{},
+		orders: set[id.ID]{}, refunds: set[id.ID]{}, allRefunds: set[id.ID]{}, tickets: set[id.ID]{}, uses: set[id.ID]{}, holds: set[id.ID]{}, areas: set[decide.AreaKey]{}, seats: set[decide.SeatKey]{},
 		expired: map[expiredOf]int{},
 	}
 }
@@ -86,10 +89,25 @@ func (s *lockset) command(c ledger.Command) {
 		s.order(c.Order)
 		s.documentsOf(c.Order)
 	case ledger.RecordPayment:
-		if hold := s.order(c.Order); c.State == ledger.PaymentCaptureRefused {
-			s.end(hold)
-			s.documentsOf(c.Order)
-		}
+		s.recordPayment(c)
+	case ledger.BeginRefund:
+		s.refund(s.key(decide.IdemKey{Customer: c.Customer, Operation: ledger.OpRefund, Value: c.Key.Value}))
+		s.order(c.Order)
+		s.allRefunds.add(c.Order)
+	case ledger.RefuseRefund:
+		s.refund(c.Refund)
+	case ledger.RetryRefund:
+		s.refund(c.Refund)
+	case ledger.ReleaseSeats:
+		s.releaseSeats(c)
+	case ledger.Transfer:
+		s.transfer(c)
+	case ledger.CheckIn:
+		s.ticket(c.Ticket)
+		s.uses.add(c.Ticket)
+	case ledger.UndoCheckIn:
+		s.ticket(c.Ticket)
+		s.uses.add(c.Ticket)
 	case ledger.Sweep:
 		s.sweep(c)
 	case ledger.Block:
@@ -114,7 +132,16 @@ func (s *lockset) more(m *wants) {
 		s.quotas.add(k)
 	}
 	for k := range m.refunds {
-		s.refunds.add(k)
+		s.refund(k)
+	}
+	for k := range m.allRefunds {
+		s.allRefunds.add(k)
+	}
+	for k := range m.tickets {
+		s.ticket(k)
+	}
+	for k := range m.uses {
+		s.uses.add(k)
 	}
 	for k := range m.orders {
 		s.order(k)
@@ -147,6 +174,7 @@ func (s *lockset) holdSeats(c ledger.HoldSeats) {
 		s.hold(subject)
 		return
 	}
+	s.exchange(c.Exchange)
 	e, layout := s.facts.event(c.Event)
 	if e == nil || len(c.Seats) > e.SeatsPerHoldMax {
 		return
@@ -170,6 +198,7 @@ func (s *lockset) holdPlaces(c ledger.HoldPlaces) {
 		s.hold(subject)
 		return
 	}
+	s.exchange(c.Exchange)
 	e, layout := s.facts.event(c.Event)
 	if e == nil || c.Area < 0 || int(c.Area) >= len(layout.Areas) || c.Quantity < 1 || c.Quantity > e.SeatsPerHoldMax {
 		return
@@ -203,6 +232,7 @@ func (s *lockset) beginPayment(c ledger.BeginPayment) {
 		s.order(subject)
 	}
 	if h := s.hold(c.Hold); h != nil {
+		s.order(h.Exchange)
 		s.documents(h.Event, c.Documents)
 	}
 }
@@ -218,6 +248,9 @@ func (s *lockset) confirm(c ledger.Confirm) {
 		return
 	}
 	s.places(&h.Hold)
+	if o.Exchange != 0 {
+		s.swap(o, h)
+	}
 	if h.State == ledger.HoldLive && !s.due(h) {
 		return
 	}

@@ -137,7 +137,7 @@ func one[T any](ctx context.Context, q querier, dest []any, take func() (T, erro
 	return all[0], nil
 }
 
-const sqlEvent = `SELECT event_id, version, state, body FROM shard.events`
+const sqlEvent = `SELECT ` + eventColumns + ` FROM shard.events`
 
 func readEvent(ctx context.Context, q querier, event id.ID) (ledger.Event, error) {
 	var row eventScan
@@ -310,8 +310,9 @@ func (r *reader) OpenPayments(ctx context.Context, most int) ([]ledger.OpenPayme
 	return list(ctx, r.pool, append(p.dest(), of.dest()...), func() (ledger.OpenPayment, error) {
 		open := ledger.OpenPayment{Payment: p.take()}
 		if of.refund != 0 {
-			refund := of.take()
+			refund, err := of.take()
 			open.Refund = &refund
+			return open, err
 		}
 		return open, nil
 	}, `(SELECT `+paymentColumns+`, `+refundColumns+` FROM shard.payments p JOIN shard.orders o ON o.order_id = p.order_id
@@ -319,9 +320,9 @@ func (r *reader) OpenPayments(ctx context.Context, most int) ([]ledger.OpenPayme
 	      WHERE p.state = 1 AND p.refund_id = 0 AND o.state = 2 AND o.provider = p.provider AND o.payment_id = p.payment_id ORDER BY p.order_id, p.payment_id LIMIT $1)
 	    UNION ALL
 	    (SELECT `+paymentColumns+`, `+refundColumns+` FROM shard.refunds r
-	      JOIN shard.payments p ON p.order_id = r.order_id AND p.provider = r.provider AND p.payment_id = r.payment_id
-	      WHERE r.state = 1 ORDER BY p.order_id, p.payment_id LIMIT $1)
-	    ORDER BY 1, 3, 11 LIMIT $1`, clip(most))
+	      JOIN shard.payments p ON p.order_id = r.from_order AND p.provider = r.provider AND p.payment_id = r.payment_id
+	      WHERE r.state = 1 AND r.refused = '' ORDER BY p.order_id, p.payment_id, r.refund_id LIMIT $1)
+	    ORDER BY 1, 3, 12 LIMIT $1`, clip(most))
 }
 
 // Payments implements ledger.Reader.

@@ -22,17 +22,20 @@ type source struct {
 	free    map[id.ID]set[int32]
 	guessed bool
 
-	events  map[id.ID]*ledger.Event
-	keys    map[decide.IdemKey]*decide.Key
-	limits  map[decide.LimitKey]*int
-	quotas  map[decide.QuotaKey]*int
-	orders  map[id.ID]*decide.Order
-	pays    map[decide.PaymentKey]*decide.Payment // of the orders
-	refunds map[id.ID]*decide.Refund
-	tickets map[id.ID][]*decide.Ticket // by order
-	holds   map[id.ID]*decide.Hold
-	buckets map[decide.AreaKey][]*decide.Bucket
-	seats   map[decide.SeatKey]*decide.Seat
+	events     map[id.ID]*ledger.Event
+	keys       map[decide.IdemKey]*decide.Key
+	limits     map[decide.LimitKey]*int
+	quotas     map[decide.QuotaKey]*int
+	orders     map[id.ID]*decide.Order
+	pays       map[decide.PaymentKey]*decide.Payment // of the orders
+	refunds    map[id.ID]*decide.Refund
+	tickets    map[id.ID][]*decide.Ticket  // by order
+	allRefunds map[id.ID][]*decide.Refund  // by order
+	uses       map[id.ID][]*decide.CheckIn // by ticket
+	asked      set[id.ID]                  // tickets and refunds that were looked for before the locks
+	holds      map[id.ID]*decide.Hold
+	buckets    map[decide.AreaKey][]*decide.Bucket
+	seats      map[decide.SeatKey]*decide.Seat
 
 	expired map[expiredOf]*found
 	soonest ledger.Time            // when the first live hold runs out, 0 where there is none
@@ -43,37 +46,50 @@ func newSource(ctx context.Context, t *transaction) *source {
 	return &source{
 		ctx: ctx, t: t, missed: &t.batch.missed,
 		pays: map[decide.PaymentKey]*decide.Payment{}, refunds: map[id.ID]*decide.Refund{}, tickets: map[id.ID][]*decide.Ticket{},
+		allRefunds: map[id.ID][]*decide.Refund{}, uses: map[id.ID][]*decide.CheckIn{}, asked: set[id.ID]{},
 		expired: map[expiredOf]*found{},
 	}
 }
 
 // lockedOrder takes up a locked order. What never changes is remembered; where it is not, the order is missing.
-func (s *source) lockedOrder(order id.ID, row *orderScan) {
+func (s *source) lockedOrder(order id.ID, row *orderScan) error {
 	known, ok := s.t.l.facts.orders.Get(order)
 	if !ok {
 		s.missed.orders.add(order)
 		delete(s.orders, order)
-		return
+		return nil
+	}
+	if row.documents != "" {
+		if err := row.takeMoney(&known.Order); err != nil {
+			return err
+		}
 	}
 	known.Hold, known.State, known.Reason, known.Payment = id.ID(row.hold), ledger.OrderState(row.state), row.reason, row.payment
 	known.Rescued, known.AttemptOpen = row.rescued != 0, row.open != 0
 	known.Updated, known.Sequence = ledger.Time(row.updated), row.sequence
 	copied := *known
 	s.orders[order] = &copied
+	return nil
 }
 
 // lockedHold takes up a locked hold.
-func (s *source) lockedHold(hold id.ID, row *holdScan) {
+func (s *source) lockedHold(hold id.ID, row *holdScan) error {
 	known, ok := s.t.l.facts.holds.Get(hold)
 	if !ok {
 		s.missed.holds.add(hold)
 		delete(s.holds, hold)
-		return
+		return nil
+	}
+	if row.lines != "" {
+		if err := row.takeLists(&known.Hold, &known.Draws); err != nil {
+			return err
+		}
 	}
 	known.State, known.Expires, known.Extended = ledger.HoldState(row.state), ledger.Time(row.expires), int(row.extended)
 	known.Window, known.Order = row.window != 0, id.ID(row.order)
 	copied := *known
 	s.holds[hold] = &copied
+	return nil
 }
 
 // Event implements decide.Source.
@@ -151,10 +167,48 @@ func (s *source) Payment(k decide.PaymentKey) (*decide.Payment, error) {
 
 // Refund implements decide.Source.
 func (s *source) Refund(refund id.ID) (*decide.Refund, error) {
-	if r, ok := s.refunds[refund]; ok {
+	r, ok := s.refunds[refund]
+	if !ok {
+		s.missed.refunds.add(refund)
+		return nil, decide.ErrMissing
+	}
+	if r == nil {
+		return nil, nil
+	}
+	if _, locked := s.orders[r.Order]; !locked { // by its order's lock alone it may be decided on
+		s.missed.orders.add(r.Order)
+		return nil, decide.ErrMissing
+	}
+	return r, nil
+}
+
+// RefundsOf implements decide.Source.
+func (s *source) RefundsOf(order id.ID) ([]*decide.Refund, error) {
+	if r, ok := s.allRefunds[order]; ok {
 		return r, nil
 	}
-	s.missed.refunds.add(refund)
+	s.missed.allRefunds.add(order)
+	return nil, decide.ErrMissing
+}
+
+// TicketOrder implements decide.Source. It never changes, so it needs no lock.
+func (s *source) TicketOrder(ticket id.ID) (id.ID, error) {
+	if t, ok := s.t.l.facts.tickets.Get(ticket); ok {
+		return t.Order, nil
+	}
+	if s.asked.has(ticket) {
+		return 0, nil
+	}
+	s.missed.tickets.add(ticket)
+	return 0, decide.ErrMissing
+}
+
+// CheckIns implements decide.Source.
+func (s *source) CheckIns(ticket id.ID) ([]*decide.CheckIn, error) {
+	if u, ok := s.uses[ticket]; ok {
+		return u, nil
+	}
+	s.missed.uses.add(ticket)
 	return nil, decide.ErrMissing
 }
 
@@ -162,6 +216,9 @@ func (s *source) Refund(refund id.ID) (*decide.Refund, error) {
 func (s *source) Tickets(order id.ID) ([]*decide.Ticket, error) {
 	if t, ok := s.tickets[order]; ok {
 		return t, nil
+	}
+	if o := s.orders[order]; o != nil && o.State != ledger.OrderPaid && o.State != ledger.OrderRefunded {
+		return nil, nil // it has none, as the locked row says
 	}
 	s.missed.orders.add(order)
 	return nil, decide.ErrMissing
@@ -270,15 +327,31 @@ func (s *source) Claims(event id.ID) ([]id.ID, error) {
 }
 
 // Documents implements decide.Source, under the same lock as Claims.
-func (s *source) Documents(event id.ID) ([]string, error) {
-	var all []string
+func (s *source) Documents(event id.ID) ([]decide.OrderDocuments, error) {
+	var all []decide.OrderDocuments
+	var order int64
 	var text string
 	p := s.t.pipeline()
-	p.rows(`SELECT documents FROM shard.orders WHERE event_id = $1 AND state IN (1, 2) AND documents <> '[]' ORDER BY order_id`,
-		[]any{int64(event)}, []any{&text}, func() error {
+	p.rows(`SELECT order_id, documents FROM shard.orders o WHERE event_id = $1 AND documents <> '[]'
+	    AND (state IN (1, 2) OR state = 5 AND EXISTS (SELECT 1 FROM shard.holds h WHERE h.hold_id = o.hold_id AND h.state = 4)) ORDER BY order_id`,
+		[]any{int64(event)}, []any{&order, &text}, func() error {
 			list, err := decide.DecodeDocuments(text)
-			all = append(all, list...)
+			all = append(all, decide.OrderDocuments{Order: id.ID(order), Documents: list})
 			return err
+		})
+	return all, p.send(s.ctx, s.t.conn)
+}
+
+// Received implements decide.Source, under the same lock as Claims.
+func (s *source) Received(event id.ID) ([]*decide.Ticket, error) {
+	var all []*decide.Ticket
+	var row ticketScan
+	p := s.t.pipeline()
+	p.rows(`SELECT `+ticketColumns+` FROM shard.tickets t JOIN shard.orders o ON o.order_id = t.order_id
+	    WHERE t.was_id <> 0 AND t.event_id = $1 AND t.gone = 0 AND o.customer_id <> t.customer_id`,
+		[]any{int64(event)}, row.dest(), func() error {
+			all = append(all, &decide.Ticket{Ticket: row.take()})
+			return nil
 		})
 	return all, p.send(s.ctx, s.t.conn)
 }

@@ -45,6 +45,7 @@ func (t *transaction) write(ctx context.Context) (bool, error) {
 	w.buckets()
 	w.seats()
 	w.tickets()
+	w.uses()
 	w.notices()
 	w.history()
 	if w.out.Prune {
@@ -130,6 +131,7 @@ func (w *writer) events() error {
 	columns := func(r *rowset, list []*decide.EventWrite) {
 		r.big("version", func(i int) int64 { return list[i].Event.Version })
 		r.small("state", func(i int) int16 { return int16(list[i].Event.State) })
+		r.big("sequence", func(i int) int64 { return list[i].Event.Sequence })
 		r.text("body", func(i int) string { return bodies[list[i].Event.ID] })
 	}
 	r := w.rowset("events", len(set))

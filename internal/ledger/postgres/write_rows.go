@@ -10,7 +10,27 @@ import (
 func (w *writer) orders() {
 	added, set := split(w.out.Orders, func(o *decide.Order) bool { return o.New })
 	w.ordersSet(set)
+	w.ordersRemake(remade(set, func(o *decide.Order) bool { return o.Remade }))
 	w.ordersAdd(added)
+}
+
+// remade are those changed rows of which more changes than usual.
+func remade[T any](rows []*T, is func(*T) bool) (some []*T) {
+	for _, r := range rows {
+		if is(r) {
+			some = append(some, r)
+		}
+	}
+	return some
+}
+
+func (w *writer) ordersRemake(set []*decide.Order) {
+	r := w.rowset("orders", len(set))
+	r.match("order_id", r.int64s(func(i int) int64 { return int64(set[i].ID) }))
+	r.text("documents", func(i int) string { return decide.EncodeDocuments(set[i].Documents) })
+	r.big("credit", func(i int) int64 { return set[i].Credit })
+	r.text("funds", func(i int) string { return decide.EncodeFunds(set[i].Funds) })
+	r.update(changed("an order", func() id.ID { return set[0].Event }))
 }
 
 func (w *writer) ordersSet(set []*decide.Order) {
@@ -46,6 +66,9 @@ func (w *writer) ordersAdd(added []*decide.Order) {
 	r.big("created_at", func(i int) int64 { return int64(added[i].Created) })
 	r.big("updated_at", func(i int) int64 { return int64(added[i].Updated) })
 	r.big("sequence", func(i int) int64 { return added[i].Sequence })
+	r.big("exchange_of", func(i int) int64 { return int64(added[i].Exchange) })
+	r.big("credit", func(i int) int64 { return added[i].Credit })
+	r.word("funds", func(i int) string { return decide.EncodeFunds(added[i].Funds) })
 	r.insert("")
 }
 
@@ -65,6 +88,7 @@ func (w *writer) paymentsSet(set []*decide.Payment) {
 	r.big("voided", func(i int) int64 { return set[i].Voided })
 	r.big("refunded", func(i int) int64 { return set[i].Refunded })
 	r.big("refund_id", func(i int) int64 { return int64(set[i].Refund) })
+	r.big("promised", func(i int) int64 { return set[i].Promised })
 	r.match("provider", r.own(func(i int) string { return set[i].Provider }))
 	r.match("payment_id", r.own(func(i int) string { return set[i].ID }))
 	r.update(changed("a payment", func() id.ID { return w.orderEvent(set[0].Order) }))
@@ -82,6 +106,7 @@ func (w *writer) paymentsAdd(added []*decide.Payment) {
 	r.big("voided", func(i int) int64 { return added[i].Voided })
 	r.big("refunded", func(i int) int64 { return added[i].Refunded })
 	r.big("refund_id", func(i int) int64 { return int64(added[i].Refund) })
+	r.big("promised", func(i int) int64 { return added[i].Promised })
 	r.insert("")
 }
 
@@ -96,6 +121,8 @@ func (w *writer) refundsSet(set []*decide.Refund) {
 	r := w.rowset("refunds", len(set))
 	r.match("refund_id", r.int64s(func(i int) int64 { return int64(set[i].ID) }))
 	r.small("state", func(i int) int16 { return int16(set[i].State) })
+	r.text("refused", func(i int) string { return set[i].Refused })
+	r.mid("try_count", func(i int) int32 { return int32(set[i].Try) })
 	r.update(changed("a refund", func() id.ID { return w.orderEvent(set[0].Order) }))
 }
 
@@ -103,12 +130,19 @@ func (w *writer) refundsAdd(added []*decide.Refund) {
 	r := w.rowset("refunds", len(added))
 	r.big("refund_id", func(i int) int64 { return int64(added[i].ID) })
 	r.big("order_id", func(i int) int64 { return int64(added[i].Order) })
+	r.big("from_order", func(i int) int64 { return int64(added[i].From) })
 	r.word("provider", func(i int) string { return added[i].Provider })
 	r.text("payment_id", func(i int) string { return added[i].Payment })
+	r.text("tickets", func(i int) string { return decide.EncodeTickets(added[i].Tickets) })
 	r.small("state", func(i int) int16 { return int16(added[i].State) })
 	r.big("amount", func(i int) int64 { return added[i].Amount })
+	r.big("fee_kept", func(i int) int64 { return added[i].FeeKept })
+	r.word("rule", func(i int) string { return added[i].Rule })
 	r.word("currency", func(i int) string { return added[i].Currency })
 	r.word("reason", func(i int) string { return added[i].Reason })
+	r.big("by_id", func(i int) int64 { return int64(added[i].By) })
+	r.word("refused", func(i int) string { return added[i].Refused })
+	r.mid("try_count", func(i int) int32 { return int32(added[i].Try) })
 	r.big("created_at", func(i int) int64 { return int64(added[i].Created) })
 	r.insert("")
 }
@@ -116,7 +150,17 @@ func (w *writer) refundsAdd(added []*decide.Refund) {
 func (w *writer) holds() {
 	added, set := split(w.out.Holds, func(h *decide.Hold) bool { return h.New })
 	w.holdsSet(set)
+	w.holdsRemake(remade(set, func(h *decide.Hold) bool { return h.Remade }))
 	w.holdsAdd(added)
+}
+
+func (w *writer) holdsRemake(set []*decide.Hold) {
+	r := w.rowset("holds", len(set))
+	r.match("hold_id", r.int64s(func(i int) int64 { return int64(set[i].ID) }))
+	r.text("lines", func(i int) string { return w.string(decide.AppendLines(w.buffer[:0], set[i].Lines)) })
+	r.text("draws", func(i int) string { return w.string(decide.AppendDraws(w.buffer[:0], set[i].Draws)) })
+	r.text("exchanged", func(i int) string { return w.string(decide.AppendExchanged(w.buffer[:0], set[i].Exchanged)) })
+	r.update(changed("a hold", func() id.ID { return set[0].Event }))
 }
 
 func (w *writer) holdsSet(set []*decide.Hold) {
@@ -148,6 +192,7 @@ func (w *writer) holdsAdd(added []*decide.Hold) {
 	r.big("session_id", func(i int) int64 { return int64(added[i].Session) })
 	r.big("exchange_of", func(i int) int64 { return int64(added[i].Exchange) })
 	r.big("offer_id", func(i int) int64 { return int64(added[i].Offer) })
+	r.word("exchanged", func(i int) string { return w.string(decide.AppendExchanged(w.buffer[:0], added[i].Exchanged)) })
 	r.insert("")
 }
 
@@ -197,6 +242,9 @@ func (w *writer) ticketsSet(set []*decide.Ticket) {
 	r := w.rowset("tickets", len(set))
 	r.match("ticket_id", r.int64s(func(i int) int64 { return int64(set[i].ID) }))
 	r.small("state", func(i int) int16 { return int16(set[i].State) })
+	r.big("exchange_hold", func(i int) int64 { return int64(set[i].Exchange) })
+	r.big("refund_id", func(i int) int64 { return int64(set[i].Refund) })
+	r.yes("gone", func(i int) bool { return set[i].Gone })
 	r.update(changed("a ticket", func() id.ID { return set[0].Event }))
 }
 
@@ -211,6 +259,39 @@ func (w *writer) ticketsAdd(added []*decide.Ticket) {
 	r.set("area", "nullif("+r.int32s(func(i int) int32 { return added[i].Area })+", -1)")
 	r.small("category", func(i int) int16 { return added[i].Category })
 	r.big("total", func(i int) int64 { return added[i].Total })
+	r.mid("place", func(i int) int32 { return added[i].Place })
+	r.big("was_id", func(i int) int64 { return int64(added[i].Was) })
+	r.big("exchange_hold", func(i int) int64 { return int64(added[i].Exchange) })
+	r.big("refund_id", func(i int) int64 { return int64(added[i].Refund) })
+	r.yes("gone", func(i int) bool { return added[i].Gone })
+	r.insert("")
+}
+
+// uses of a locked order's tickets: nobody else can write them.
+func (w *writer) uses() {
+	added, set := split(w.out.Uses, func(u *decide.CheckIn) bool { return u.New })
+	r := w.rowset("checkins", len(set))
+	r.match("event_id", r.int64s(func(i int) int64 { return int64(set[i].Event) }))
+	r.match("at", r.int64s(func(i int) int64 { return int64(set[i].At) }))
+	r.match("ticket_id", r.int64s(func(i int) int64 { return int64(set[i].Ticket) }))
+	r.match("device", r.own(func(i int) string { return set[i].Device }))
+	r.big("undone_at", func(i int) int64 { return int64(set[i].Undone) })
+	r.big("undone_by", func(i int) int64 { return int64(set[i].UndoneBy) })
+	r.text("why", func(i int) string { return set[i].Why })
+	r.update(changed("the use of a ticket", func() id.ID { return set[0].Event }))
+
+	r = w.rowset("checkins", len(added))
+	r.big("event_id", func(i int) int64 { return int64(added[i].Event) })
+	r.big("at", func(i int) int64 { return int64(added[i].At) })
+	r.big("ticket_id", func(i int) int64 { return int64(added[i].Ticket) })
+	r.text("device", func(i int) string { return added[i].Device })
+	r.word("gate", func(i int) string { return added[i].Gate })
+	r.big("by_id", func(i int) int64 { return int64(added[i].By) })
+	r.yes("offline", func(i int) bool { return added[i].Offline })
+	r.word("conflict", func(i int) string { return added[i].Conflict })
+	r.big("undone_at", func(i int) int64 { return int64(added[i].Undone) })
+	r.big("undone_by", func(i int) int64 { return int64(added[i].UndoneBy) })
+	r.word("why", func(i int) string { return added[i].Why })
 	r.insert("")
 }
 

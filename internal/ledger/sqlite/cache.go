@@ -57,7 +57,7 @@ func (c *cache) committed(o *decide.Output) {
 		c.seats.put(s.SeatKey, s)
 	}
 	for _, h := range o.Holds {
-		h.Row = decide.Row{}
+		h.Row, h.Remade = decide.Row{}, false
 		h.WasState, h.WasExpires = h.State, h.Expires
 		c.holds.put(h.ID, h)
 	}
@@ -65,7 +65,7 @@ func (c *cache) committed(o *decide.Output) {
 		if r.New {
 			c.payments.put(r.ID, nil)
 		}
-		r.Row = decide.Row{}
+		r.Row, r.Remade = decide.Row{}, false
 		c.orders.put(r.ID, r)
 	}
 	for _, p := range o.Pays {

@@ -27,17 +27,17 @@ func found(err error) error {
 	return err
 }
 
-const eventColumns = `event_id, version, state, body`
+const eventColumns = `event_id, version, state, sequence, body`
 
 func scanEvent(row scanner) (ledger.Event, error) {
 	var event id.ID
-	var version int64
+	var version, sequence int64
 	var state ledger.EventState
 	var body string
-	if err := row.Scan(&event, &version, &state, &body); err != nil {
+	if err := row.Scan(&event, &version, &state, &sequence, &body); err != nil {
 		return ledger.Event{}, found(err)
 	}
-	e, err := decide.DecodeEvent(body, event, version, state)
+	e, err := decide.DecodeEvent(body, event, version, state, sequence)
 	if err != nil {
 		return ledger.Event{}, err
 	}
@@ -125,7 +125,7 @@ func (r *reader) ChangesSince(ctx context.Context, event id.ID, version int64, m
 	return nil, current != version, nil
 }
 
-const holdColumns = `event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at, extended_count, window_used, order_id, session_id, exchange_of, offer_id`
+const holdColumns = `event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at, extended_count, window_used, order_id, session_id, exchange_of, offer_id, exchanged`
 
 func (r *reader) Hold(ctx context.Context, hold id.ID) (ledger.Hold, error) {
 	h, err := scanHold(r.db.QueryRowContext(ctx, `SELECT `+holdColumns+` FROM holds WHERE hold_id = ?`, int64(hold)), hold)
@@ -135,7 +135,7 @@ func (r *reader) Hold(ctx context.Context, hold id.ID) (ledger.Hold, error) {
 	return h.Hold, nil
 }
 
-const orderColumns = `hold_id, event_id, customer_id, state, reason, amount, currency, provider, payment_id, allow_other, rescued, attempt_open, documents, created_at, updated_at, sequence`
+const orderColumns = `hold_id, event_id, customer_id, state, reason, amount, currency, provider, payment_id, allow_other, rescued, attempt_open, documents, created_at, updated_at, sequence, exchange_of, credit, funds`
 
 func (r *reader) Order(ctx context.Context, order id.ID) (ledger.Order, error) {
 	o, err := scanOrder(r.db.QueryRowContext(ctx, `SELECT `+orderColumns+` FROM orders WHERE order_id = ?`, int64(order)), order)
@@ -145,11 +145,15 @@ func (r *reader) Order(ctx context.Context, order id.ID) (ledger.Order, error) {
 	return r.withTickets(ctx, o.Order)
 }
 
+const ticketColumns = `ticket_id, order_id, event_id, customer_id, state, seat_index, area, category, total, place, was_id, exchange_hold, refund_id, gone`
+
+func readTicket(rows *sql.Rows) (ledger.Ticket, error) {
+	t, err := scanTicket(rows)
+	return t.Ticket, err
+}
+
 func (r *reader) withTickets(ctx context.Context, o ledger.Order) (_ ledger.Order, err error) {
-	o.Tickets, err = query(ctx, r.db, func(rows *sql.Rows) (t ledger.Ticket, err error) {
-		t.Order = o.ID
-		return t, scanTicket(rows, &t, &t.ID)
-	}, `SELECT ticket_id, event_id, customer_id, state, seat_index, area, category, total FROM tickets WHERE order_id = ? ORDER BY ticket_id`, int64(o.ID))
+	o.Tickets, err = query(ctx, r.db, readTicket, `SELECT `+ticketColumns+` FROM tickets WHERE order_id = ? ORDER BY ticket_id`, int64(o.ID))
 	return o, err
 }
 
@@ -174,46 +178,57 @@ func (r *reader) OrdersOf(ctx context.Context, customer, before id.ID, most int)
 		int64(customer), int64(before), most)
 }
 
-func (r *reader) Ticket(ctx context.Context, ticket id.ID) (t ledger.Ticket, err error) {
-	t.ID = ticket
-	err = scanTicket(r.db.QueryRowContext(ctx,
-		`SELECT order_id, event_id, customer_id, state, seat_index, area, category, total FROM tickets WHERE ticket_id = ?`, int64(ticket)), &t, &t.Order)
-	return t, found(err)
+func (r *reader) Ticket(ctx context.Context, ticket id.ID) (ledger.Ticket, error) {
+	t, err := scanTicket(r.db.QueryRowContext(ctx, `SELECT `+ticketColumns+` FROM tickets WHERE ticket_id = ?`, int64(ticket)))
+	if err != nil {
+		return ledger.Ticket{}, found(err)
+	}
+	return t.Ticket, nil
 }
 
 func (r *reader) PendingOrders(ctx context.Context, before ledger.Time, most int) ([]ledger.Order, error) {
 	return r.someOrders(ctx, `SELECT order_id FROM orders WHERE state = 1 AND updated_at < ? ORDER BY order_id LIMIT ?`, int64(before), most)
 }
 
+const paymentColumns = `p.order_id, p.provider, p.payment_id, p.currency, p.state, p.authorized, p.captured, p.voided, p.refunded, p.refund_id, p.promised`
+
+// paymentDest is where the columns of a payment are put.
+func paymentDest(p *ledger.Payment) []any {
+	return []any{&p.Order, &p.Provider, &p.ID, &p.Currency, &p.State, &p.Authorized, &p.Captured, &p.Voided, &p.Refunded, &p.Refund, &p.Promised}
+}
+
 func (r *reader) OpenPayments(ctx context.Context, most int) ([]ledger.OpenPayment, error) {
-	return query(ctx, r.db, func(rows *sql.Rows) (o ledger.OpenPayment, err error) {
-		p := &o.Payment
-		var refund ledger.Refund
-		err = rows.Scan(&p.Order, &p.Provider, &p.ID, &p.Currency, &p.State, &p.Authorized, &p.Captured, &p.Voided, &p.Refunded, &p.Refund,
-			&refund.ID, &refund.State, &refund.Amount, &refund.Currency, &refund.Reason, &refund.Created)
-		if refund.ID != 0 {
-			refund.Order, refund.Provider, refund.Payment = p.Order, p.Provider, p.ID
-			o.Refund = &refund
+	open, err := query(ctx, r.db, func(rows *sql.Rows) (o ledger.OpenPayment, err error) {
+		var refund id.ID
+		if err = rows.Scan(append(paymentDest(&o.Payment), &refund)...); err == nil && refund != 0 {
+			o.Refund = &ledger.Refund{ID: refund}
 		}
 		return o, err
-	}, `SELECT p.order_id, p.provider, p.payment_id, p.currency, p.state, p.authorized, p.captured, p.voided, p.refunded, p.refund_id,
-	           0, 0, 0, '', '', 0
+	}, `SELECT `+paymentColumns+`, 0
 	    FROM payments p JOIN orders o ON o.order_id = p.order_id
 	    WHERE p.state = 1 AND p.refund_id = 0 AND o.state = 2 AND o.payment_id = p.payment_id
 	    UNION ALL
-	    SELECT p.order_id, p.provider, p.payment_id, p.currency, p.state, p.authorized, p.captured, p.voided, p.refunded, p.refund_id,
-	           r.refund_id, r.state, r.amount, r.currency, r.reason, r.created_at
-	    FROM refunds r JOIN payments p ON p.order_id = r.order_id AND p.provider = r.provider AND p.payment_id = r.payment_id
-	    WHERE r.state = 1
-	    ORDER BY 1, 3, 11 LIMIT ?`, most)
+	    SELECT `+paymentColumns+`, r.refund_id
+	    FROM refunds r JOIN payments p ON p.order_id = r.from_order AND p.provider = r.provider AND p.payment_id = r.payment_id
+	    WHERE r.state = 1 AND r.refused = ''
+	    ORDER BY 1, 3, 12 LIMIT ?`, most)
+	if err != nil {
+		return nil, err
+	}
+	for i := range open {
+		if open[i].Refund == nil {
+			continue
+		}
+		if *open[i].Refund, err = r.Refund(ctx, open[i].Refund.ID); err != nil {
+			return nil, err
+		}
+	}
+	return open, nil
 }
 
 func (r *reader) Payments(ctx context.Context, order id.ID) ([]ledger.Payment, error) {
-	return query(ctx, r.db, func(rows *sql.Rows) (p ledger.Payment, err error) {
-		p.Order = order
-		return p, rows.Scan(&p.Provider, &p.ID, &p.Currency, &p.State, &p.Authorized, &p.Captured, &p.Voided, &p.Refunded, &p.Refund)
-	}, `SELECT provider, payment_id, currency, state, authorized, captured, voided, refunded, refund_id FROM payments
-	    WHERE order_id = ? ORDER BY provider, payment_id`, int64(order))
+	return query(ctx, r.db, func(rows *sql.Rows) (p ledger.Payment, err error) { return p, rows.Scan(paymentDest(&p)...) },
+		`SELECT `+paymentColumns+` FROM payments p WHERE order_id = ? ORDER BY provider, payment_id`, int64(order))
 }
 
 func (r *reader) Now(context.Context) (ledger.Time, error) {
@@ -226,13 +241,20 @@ func (r *reader) NextExpiry(ctx context.Context) (t ledger.Time, err error) {
 }
 
 func (r *reader) Unpublished(ctx context.Context, most int, skip []id.ID) ([]ledger.Notice, error) {
-	leave, err := json.Marshal(skip)
+	leave, err := idList(skip)
 	if err != nil {
 		return nil, err
 	}
-	return query(ctx, r.db, func(rows *sql.Rows) (n ledger.Notice, err error) {
-		return n, rows.Scan(&n.Order, &n.Sequence, &n.Kind, &n.Alert, &n.Body, &n.At)
-	}, `SELECT order_id, sequence, kind, alert, body, created_at FROM outbox INDEXED BY outbox_unpublished
-	    WHERE published_at IS NULL AND order_id NOT IN (SELECT value FROM json_each(?)) ORDER BY order_id, sequence LIMIT ?`,
-		strings.Replace(string(leave), "null", "[]", 1), most)
+	return query(ctx, r.db, readNotice, `SELECT order_id, sequence, kind, alert, body, created_at FROM outbox INDEXED BY outbox_unpublished
+	    WHERE published_at IS NULL AND order_id NOT IN (SELECT value FROM json_each(?)) ORDER BY order_id, sequence LIMIT ?`, leave, most)
+}
+
+func readNotice(rows *sql.Rows) (n ledger.Notice, err error) {
+	return n, rows.Scan(&n.Order, &n.Sequence, &n.Kind, &n.Alert, &n.Body, &n.At)
+}
+
+// idList is a list of ids as json_each takes it.
+func idList(ids []id.ID) (string, error) {
+	text, err := json.Marshal(ids)
+	return strings.Replace(string(text), "null", "[]", 1), err
 }

@@ -32,17 +32,17 @@ func (s *source) Event(event id.ID) (*ledger.Event, error) {
 	if e, ok := s.cache.events.get(event); ok {
 		return e, nil
 	}
-	var version int64
+	var version, sequence int64
 	var state ledger.EventState
 	var body string
-	err := s.s.event.QueryRowContext(s.ctx, int64(event)).Scan(&version, &state, &body)
+	err := s.s.event.QueryRowContext(s.ctx, int64(event)).Scan(&version, &state, &sequence, &body)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	e, err := decide.DecodeEvent(body, event, version, state)
+	e, err := decide.DecodeEvent(body, event, version, state, sequence)
 	if err != nil {
 		return nil, err
 	}
@@ -125,9 +125,9 @@ type scanner interface{ Scan(...any) error }
 func scanHold(row scanner, hold id.ID) (*decide.Hold, error) {
 	h := &decide.Hold{}
 	h.ID = hold
-	var lines, draws string
+	var lines, draws, exchanged string
 	err := row.Scan(&h.Event, &h.Customer, &h.State, &h.Area, &lines, &draws, &h.Currency, &h.Created, &h.Expires,
-		&h.Extended, &h.Window, &h.Order, &h.Session, &h.Exchange, &h.Offer)
+		&h.Extended, &h.Window, &h.Order, &h.Session, &h.Exchange, &h.Offer, &exchanged)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,10 @@ func scanHold(row scanner, hold id.ID) (*decide.Hold, error) {
 	if h.Lines, err = decide.ParseLines(lines); err != nil {
 		return nil, err
 	}
-	h.Draws, err = decide.ParseDraws(draws)
+	if h.Draws, err = decide.ParseDraws(draws); err != nil {
+		return nil, err
+	}
+	h.Exchanged, err = decide.ParseExchanged(exchanged)
 	return h, err
 }
 
@@ -149,13 +152,16 @@ func (s *source) Hold(hold id.ID) (*decide.Hold, error) {
 func scanOrder(row scanner, order id.ID) (*decide.Order, error) {
 	o := &decide.Order{}
 	o.ID = order
-	var documents string
+	var documents, funds string
 	err := row.Scan(&o.Hold, &o.Event, &o.Customer, &o.State, &o.Reason, &o.Amount, &o.Currency, &o.Provider, &o.Payment,
-		&o.AllowOther, &o.Rescued, &o.AttemptOpen, &documents, &o.Created, &o.Updated, &o.Sequence)
+		&o.AllowOther, &o.Rescued, &o.AttemptOpen, &documents, &o.Created, &o.Updated, &o.Sequence, &o.Exchange, &o.Credit, &funds)
 	if err != nil {
 		return nil, err
 	}
-	o.Documents, err = decide.DecodeDocuments(documents)
+	if o.Documents, err = decide.DecodeDocuments(documents); err != nil {
+		return nil, err
+	}
+	o.Funds, err = decide.DecodeFunds(funds)
 	return o, err
 }
 
@@ -178,19 +184,34 @@ func (s *source) Payment(k decide.PaymentKey) (*decide.Payment, error) {
 	p := &decide.Payment{}
 	p.Payment = ledger.Payment{Order: k.Order, Provider: k.Provider, ID: k.Payment}
 	return none(p, s.s.payment.QueryRowContext(s.ctx, int64(k.Order), k.Provider, k.Payment).Scan(
-		&p.Currency, &p.State, &p.Authorized, &p.Captured, &p.Voided, &p.Refunded, &p.Refund))
+		&p.Currency, &p.State, &p.Authorized, &p.Captured, &p.Voided, &p.Refunded, &p.Refund, &p.Promised))
+}
+
+func scanRefund(row scanner) (*decide.Refund, error) {
+	r := &decide.Refund{}
+	var tickets string
+	err := row.Scan(&r.ID, &r.Order, &r.From, &r.Provider, &r.Payment, &tickets, &r.State, &r.Amount, &r.FeeKept, &r.Rule, &r.Currency,
+		&r.Reason, &r.By, &r.Refused, &r.Try, &r.Created)
+	if err != nil {
+		return nil, err
+	}
+	r.Tickets, err = decide.DecodeTickets(tickets)
+	return r, err
 }
 
 func (s *source) Refund(refund id.ID) (*decide.Refund, error) {
-	r := &decide.Refund{}
-	r.ID = refund
-	return none(r, s.s.refund.QueryRowContext(s.ctx, int64(refund)).Scan(
-		&r.Order, &r.Provider, &r.Payment, &r.State, &r.Amount, &r.Currency, &r.Reason, &r.Created))
+	return none(scanRefund(s.s.refund.QueryRowContext(s.ctx, int64(refund))))
 }
 
-func scanTicket(row scanner, t *ledger.Ticket, more ...any) error {
+func (s *source) RefundsOf(order id.ID) ([]*decide.Refund, error) {
+	return list(s.ctx, s.s.refundsOf, func(rows *sql.Rows) (*decide.Refund, error) { return scanRefund(rows) }, int64(order))
+}
+
+func scanTicket(row scanner) (*decide.Ticket, error) {
+	t := &decide.Ticket{}
 	var seat, area sql.NullInt32
-	err := row.Scan(append(more, &t.Event, &t.Customer, &t.State, &seat, &area, &t.Category, &t.Total)...)
+	err := row.Scan(&t.ID, &t.Order, &t.Event, &t.Customer, &t.State, &seat, &area, &t.Category, &t.Total, &t.Place, &t.Was,
+		&t.Exchange, &t.Refund, &t.Gone)
 	t.Seat, t.Area = -1, -1
 	if seat.Valid {
 		t.Seat = seat.Int32
@@ -198,15 +219,33 @@ func scanTicket(row scanner, t *ledger.Ticket, more ...any) error {
 	if area.Valid {
 		t.Area = area.Int32
 	}
-	return err
+	return t, err
 }
 
+func scanTickets(rows *sql.Rows) (*decide.Ticket, error) { return scanTicket(rows) }
+
 func (s *source) Tickets(order id.ID) ([]*decide.Ticket, error) {
-	return list(s.ctx, s.s.tickets, func(rows *sql.Rows) (*decide.Ticket, error) {
-		t := &decide.Ticket{}
-		t.Order = order
-		return t, scanTicket(rows, &t.Ticket, &t.ID)
-	}, int64(order))
+	return list(s.ctx, s.s.tickets, scanTickets, int64(order))
+}
+
+func (s *source) TicketOrder(ticket id.ID) (order id.ID, err error) {
+	if err = s.s.ticketOf.QueryRowContext(s.ctx, int64(ticket)).Scan(&order); errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return order, err
+}
+
+func (s *source) Received(event id.ID) ([]*decide.Ticket, error) {
+	return list(s.ctx, s.s.received, scanTickets, int64(event))
+}
+
+func scanUse(rows *sql.Rows) (*decide.CheckIn, error) {
+	u := &decide.CheckIn{}
+	return u, rows.Scan(&u.Event, &u.At, &u.Ticket, &u.Device, &u.Gate, &u.By, &u.Offline, &u.Conflict, &u.Undone, &u.UndoneBy, &u.Why)
+}
+
+func (s *source) CheckIns(ticket id.ID) ([]*decide.CheckIn, error) {
+	return list(s.ctx, s.s.uses, scanUse, int64(ticket))
 }
 
 func (s *source) Key(k decide.IdemKey) (*decide.Key, error) {
@@ -251,17 +290,13 @@ func (s *source) Claims(event id.ID) ([]id.ID, error) {
 	return list(s.ctx, s.s.claims, scanID, int64(event))
 }
 
-func (s *source) Documents(event id.ID) ([]string, error) {
-	lists, err := list(s.ctx, s.s.documents, func(rows *sql.Rows) ([]string, error) {
+func (s *source) Documents(event id.ID) ([]decide.OrderDocuments, error) {
+	return list(s.ctx, s.s.documents, func(rows *sql.Rows) (d decide.OrderDocuments, err error) {
 		var text string
-		if err := rows.Scan(&text); err != nil {
-			return nil, err
+		if err := rows.Scan(&d.Order, &text); err != nil {
+			return d, err
 		}
-		return decide.DecodeDocuments(text)
+		d.Documents, err = decide.DecodeDocuments(text)
+		return d, err
 	}, int64(event))
-	var all []string
-	for _, l := range lists {
-		all = append(all, l...)
-	}
-	return all, err
 }

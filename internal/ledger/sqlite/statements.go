@@ -14,46 +14,55 @@ type statements struct {
 	commit *sql.Stmt `sql:"COMMIT"`
 	clock  *direct   `sql:"UPDATE clock SET now = ?"`
 
-	event     *sql.Stmt `sql:"SELECT version, state, body FROM events WHERE event_id = ?"`
+	event     *sql.Stmt `sql:"SELECT version, state, sequence, body FROM events WHERE event_id = ?"`
 	layout    *sql.Stmt `sql:"SELECT body FROM layouts WHERE plan_hash = ?"`
 	seats     *sql.Stmt `sql:"SELECT seat_index, state, claim_id, epoch, when_free, returned_at FROM seats WHERE event_id = ? AND seat_index >= ? AND seat_index < ?"`
 	buckets   *sql.Stmt `sql:"SELECT number, capacity, held, sold FROM buckets WHERE event_id = ? AND area = ? ORDER BY number"`
-	hold      *sql.Stmt `sql:"SELECT event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at, extended_count, window_used, order_id, session_id, exchange_of, offer_id FROM holds WHERE hold_id = ?"`
-	order     *sql.Stmt `sql:"SELECT hold_id, event_id, customer_id, state, reason, amount, currency, provider, payment_id, allow_other, rescued, attempt_open, documents, created_at, updated_at, sequence FROM orders WHERE order_id = ?"`
-	payment   *sql.Stmt `sql:"SELECT currency, state, authorized, captured, voided, refunded, refund_id FROM payments WHERE order_id = ? AND provider = ? AND payment_id = ?"`
-	refund    *sql.Stmt `sql:"SELECT order_id, provider, payment_id, state, amount, currency, reason, created_at FROM refunds WHERE refund_id = ?"`
-	tickets   *sql.Stmt `sql:"SELECT ticket_id, event_id, customer_id, state, seat_index, area, category, total FROM tickets WHERE order_id = ? ORDER BY ticket_id"`
+	hold      *sql.Stmt `sql:"SELECT event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at, extended_count, window_used, order_id, session_id, exchange_of, offer_id, exchanged FROM holds WHERE hold_id = ?"`
+	order     *sql.Stmt `sql:"SELECT hold_id, event_id, customer_id, state, reason, amount, currency, provider, payment_id, allow_other, rescued, attempt_open, documents, created_at, updated_at, sequence, exchange_of, credit, funds FROM orders WHERE order_id = ?"`
+	payment   *sql.Stmt `sql:"SELECT currency, state, authorized, captured, voided, refunded, refund_id, promised FROM payments WHERE order_id = ? AND provider = ? AND payment_id = ?"`
+	refund    *sql.Stmt `sql:"SELECT refund_id, order_id, from_order, provider, payment_id, tickets, state, amount, fee_kept, rule, currency, reason, by_id, refused, try_count, created_at FROM refunds WHERE refund_id = ?"`
+	refundsOf *sql.Stmt `sql:"SELECT refund_id, order_id, from_order, provider, payment_id, tickets, state, amount, fee_kept, rule, currency, reason, by_id, refused, try_count, created_at FROM refunds WHERE order_id = ? ORDER BY refund_id"`
+	tickets   *sql.Stmt `sql:"SELECT ticket_id, order_id, event_id, customer_id, state, seat_index, area, category, total, place, was_id, exchange_hold, refund_id, gone FROM tickets WHERE order_id = ? ORDER BY ticket_id"`
+	ticketOf  *sql.Stmt `sql:"SELECT order_id FROM tickets WHERE ticket_id = ?"`
+	received  *sql.Stmt `sql:"SELECT t.ticket_id, t.order_id, t.event_id, t.customer_id, t.state, t.seat_index, t.area, t.category, t.total, t.place, t.was_id, t.exchange_hold, t.refund_id, t.gone FROM tickets t INDEXED BY tickets_passed_on JOIN orders o ON o.order_id = t.order_id WHERE t.was_id <> 0 AND t.event_id = ? AND t.gone = 0 AND o.customer_id <> t.customer_id"`
+	uses      *sql.Stmt `sql:"SELECT event_id, at, ticket_id, device, gate, by_id, offline, conflict, undone_at, undone_by, why FROM checkins WHERE ticket_id = ? ORDER BY at, device"`
 	key       *sql.Stmt `sql:"SELECT subject_id, fields, created_at FROM idempotency_keys WHERE customer_id = ? AND operation = ? AND key = ?"`
 	limit     *sql.Stmt `sql:"SELECT count FROM limits WHERE scope = ? AND of_id = ? AND category = ? AND subject = ?"`
 	quota     *sql.Stmt `sql:"SELECT count FROM quotas WHERE event_id = ? AND category = ? AND section = ?"`
 	expired   *sql.Stmt `sql:"SELECT hold_id FROM holds INDEXED BY holds_live WHERE state = 1 AND expires_at <= ?1 AND (?2 = 0 OR customer_id = ?2) AND (?3 = 0 OR event_id = ?3) AND (?4 < 0 OR area = ?4) ORDER BY expires_at, hold_id LIMIT ?5"`
 	free      *sql.Stmt `sql:"SELECT seat_index FROM seats WHERE event_id = ? AND state = 0 ORDER BY seat_index"`
 	claims    *sql.Stmt `sql:"SELECT hold_id FROM holds WHERE event_id = ? AND state IN (1, 4) ORDER BY hold_id"`
-	documents *sql.Stmt `sql:"SELECT documents FROM orders WHERE event_id = ? AND state IN (1, 2) AND documents <> '[]' ORDER BY order_id"`
+	documents *sql.Stmt `sql:"SELECT order_id, documents FROM orders o WHERE event_id = ? AND (state IN (1, 2) OR state = 5 AND EXISTS (SELECT 1 FROM holds h WHERE h.hold_id = o.hold_id AND h.state = 4)) AND documents <> '[]' ORDER BY order_id"`
 
-	eventPut   *direct   `sql:"INSERT INTO events (event_id, version, state, body) VALUES (?, ?, ?, ?) ON CONFLICT (event_id) DO UPDATE SET version = excluded.version, state = excluded.state, body = excluded.body"`
-	layoutAdd  *direct   `sql:"INSERT INTO layouts (plan_hash, body) VALUES (?, ?) ON CONFLICT (plan_hash) DO NOTHING"`
-	versionAdd *direct   `sql:"INSERT INTO seats_versions (event_id, version) VALUES (?, 0)"`
-	seatsAdd   *direct   `sql:"WITH RECURSIVE n (i) AS (SELECT 0 WHERE ?2 > 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?2) INSERT INTO seats (event_id, seat_index) SELECT ?1, i FROM n"`
-	bucketAdd  *direct   `sql:"INSERT INTO buckets (event_id, area, number, capacity) VALUES (?, ?, ?, ?)"`
-	seatSet    *direct   `sql:"UPDATE seats SET state = ?, claim_id = ?, epoch = ?, when_free = ?, returned_at = ? WHERE event_id = ? AND seat_index >= ? AND seat_index < ? AND state = ? AND claim_id = ? AND epoch = ?"`
-	bucketSet  *direct   `sql:"UPDATE buckets SET capacity = ?, held = ?, sold = ? WHERE event_id = ? AND area = ? AND number = ?"`
-	holdAdd    *direct   `sql:"INSERT INTO holds (hold_id, event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at, extended_count, window_used, order_id, session_id, exchange_of, offer_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"`
-	holdSet    *direct   `sql:"UPDATE holds SET state = ?, expires_at = ?, extended_count = ?, window_used = ?, order_id = ? WHERE hold_id = ?"`
-	holdMark   *direct   `sql:"UPDATE holds SET extended_count = ?, window_used = ?, order_id = ? WHERE hold_id = ?"`
-	orderAdd   *direct   `sql:"INSERT INTO orders (order_id, hold_id, event_id, customer_id, state, reason, amount, currency, provider, payment_id, allow_other, rescued, attempt_open, documents, created_at, updated_at, sequence) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"`
-	orderSet   *direct   `sql:"UPDATE orders SET hold_id = ?, state = ?, reason = ?, payment_id = ?, rescued = ?, attempt_open = ?, updated_at = ?, sequence = ? WHERE order_id = ?"`
-	paymentPut *direct   `sql:"INSERT INTO payments (order_id, provider, payment_id, currency, state, authorized, captured, voided, refunded, refund_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (order_id, provider, payment_id) DO UPDATE SET state = excluded.state, authorized = excluded.authorized, captured = excluded.captured, voided = excluded.voided, refunded = excluded.refunded, refund_id = excluded.refund_id"`
-	refundPut  *direct   `sql:"INSERT INTO refunds (refund_id, order_id, provider, payment_id, state, amount, currency, reason, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (refund_id) DO UPDATE SET state = excluded.state"`
-	ticketAdd  *direct   `sql:"INSERT INTO tickets (ticket_id, order_id, event_id, customer_id, state, seat_index, area, category, total) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"`
-	ticketSet  *direct   `sql:"UPDATE tickets SET state = ? WHERE ticket_id = ?"`
-	keyPut     *direct   `sql:"INSERT INTO idempotency_keys (customer_id, operation, key, subject_id, fields, created_at) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (customer_id, operation, key) DO UPDATE SET subject_id = excluded.subject_id, fields = excluded.fields, created_at = excluded.created_at"`
-	limitPut   *direct   `sql:"INSERT INTO limits (scope, of_id, category, subject, count) VALUES (?, ?, ?, ?, ?) ON CONFLICT (scope, of_id, category, subject) DO UPDATE SET count = excluded.count"`
-	quotaPut   *direct   `sql:"INSERT INTO quotas (event_id, category, section, count) VALUES (?, ?, ?, ?) ON CONFLICT (event_id, category, section) DO UPDATE SET count = excluded.count"`
-	noticeAdd  *direct   `sql:"INSERT INTO outbox (order_id, sequence, kind, alert, body, created_at) VALUES (?, ?, ?, ?, ?, ?)"`
-	historyAdd *direct   `sql:"INSERT INTO history (event_id, claim_id, was, becomes, why, seats, places, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"`
-	versionUp  *sql.Stmt `sql:"UPDATE seats_versions SET version = version + 1 WHERE event_id = ? RETURNING version"`
-	changeAdd  *direct   `sql:"INSERT INTO changes (event_id, version, body, at) VALUES (?, ?, ?, ?)"`
+	eventPut    *direct   `sql:"INSERT INTO events (event_id, version, state, sequence, body) VALUES (?, ?, ?, ?, ?) ON CONFLICT (event_id) DO UPDATE SET version = excluded.version, state = excluded.state, sequence = excluded.sequence, body = excluded.body"`
+	layoutAdd   *direct   `sql:"INSERT INTO layouts (plan_hash, body) VALUES (?, ?) ON CONFLICT (plan_hash) DO NOTHING"`
+	versionAdd  *direct   `sql:"INSERT INTO seats_versions (event_id, version) VALUES (?, 0)"`
+	seatsAdd    *direct   `sql:"WITH RECURSIVE n (i) AS (SELECT 0 WHERE ?2 > 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?2) INSERT INTO seats (event_id, seat_index) SELECT ?1, i FROM n"`
+	bucketAdd   *direct   `sql:"INSERT INTO buckets (event_id, area, number, capacity) VALUES (?, ?, ?, ?)"`
+	seatSet     *direct   `sql:"UPDATE seats SET state = ?, claim_id = ?, epoch = ?, when_free = ?, returned_at = ? WHERE event_id = ? AND seat_index >= ? AND seat_index < ? AND state = ? AND claim_id = ? AND epoch = ?"`
+	bucketSet   *direct   `sql:"UPDATE buckets SET capacity = ?, held = ?, sold = ? WHERE event_id = ? AND area = ? AND number = ?"`
+	holdAdd     *direct   `sql:"INSERT INTO holds (hold_id, event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at, extended_count, window_used, order_id, session_id, exchange_of, offer_id, exchanged) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"`
+	holdSet     *direct   `sql:"UPDATE holds SET state = ?, expires_at = ?, extended_count = ?, window_used = ?, order_id = ? WHERE hold_id = ?"`
+	holdMark    *direct   `sql:"UPDATE holds SET extended_count = ?, window_used = ?, order_id = ? WHERE hold_id = ?"`
+	holdRemake  *direct   `sql:"UPDATE holds SET lines = ?, draws = ?, exchanged = ? WHERE hold_id = ?"`
+	orderAdd    *direct   `sql:"INSERT INTO orders (order_id, hold_id, event_id, customer_id, state, reason, amount, currency, provider, payment_id, allow_other, rescued, attempt_open, documents, created_at, updated_at, sequence, exchange_of, credit, funds) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"`
+	orderSet    *direct   `sql:"UPDATE orders SET hold_id = ?, state = ?, reason = ?, payment_id = ?, rescued = ?, attempt_open = ?, updated_at = ?, sequence = ? WHERE order_id = ?"`
+	orderRemake *direct   `sql:"UPDATE orders SET documents = ?, credit = ?, funds = ? WHERE order_id = ?"`
+	paymentPut  *direct   `sql:"INSERT INTO payments (order_id, provider, payment_id, currency, state, authorized, captured, voided, refunded, refund_id, promised) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (order_id, provider, payment_id) DO UPDATE SET state = excluded.state, authorized = excluded.authorized, captured = excluded.captured, voided = excluded.voided, refunded = excluded.refunded, refund_id = excluded.refund_id, promised = excluded.promised"`
+	refundAdd   *direct   `sql:"INSERT INTO refunds (refund_id, order_id, from_order, provider, payment_id, tickets, state, amount, fee_kept, rule, currency, reason, by_id, refused, try_count, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"`
+	refundSet   *direct   `sql:"UPDATE refunds SET state = ?, refused = ?, try_count = ? WHERE refund_id = ?"`
+	ticketAdd   *direct   `sql:"INSERT INTO tickets (ticket_id, order_id, event_id, customer_id, state, seat_index, area, category, total, place, was_id, exchange_hold, refund_id, gone) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"`
+	ticketSet   *direct   `sql:"UPDATE tickets SET state = ?, exchange_hold = ?, refund_id = ?, gone = ? WHERE ticket_id = ?"`
+	useAdd      *direct   `sql:"INSERT INTO checkins (event_id, at, ticket_id, device, gate, by_id, offline, conflict, undone_at, undone_by, why) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"`
+	useSet      *direct   `sql:"UPDATE checkins SET undone_at = ?, undone_by = ?, why = ? WHERE event_id = ? AND at = ? AND ticket_id = ? AND device = ?"`
+	keyPut      *direct   `sql:"INSERT INTO idempotency_keys (customer_id, operation, key, subject_id, fields, created_at) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (customer_id, operation, key) DO UPDATE SET subject_id = excluded.subject_id, fields = excluded.fields, created_at = excluded.created_at"`
+	limitPut    *direct   `sql:"INSERT INTO limits (scope, of_id, category, subject, count) VALUES (?, ?, ?, ?, ?) ON CONFLICT (scope, of_id, category, subject) DO UPDATE SET count = excluded.count"`
+	quotaPut    *direct   `sql:"INSERT INTO quotas (event_id, category, section, count) VALUES (?, ?, ?, ?) ON CONFLICT (event_id, category, section) DO UPDATE SET count = excluded.count"`
+	noticeAdd   *direct   `sql:"INSERT INTO outbox (order_id, sequence, kind, alert, body, created_at) VALUES (?, ?, ?, ?, ?, ?)"`
+	historyAdd  *direct   `sql:"INSERT INTO history (event_id, claim_id, was, becomes, why, seats, places, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"`
+	versionUp   *sql.Stmt `sql:"UPDATE seats_versions SET version = version + 1 WHERE event_id = ? RETURNING version"`
+	changeAdd   *direct   `sql:"INSERT INTO changes (event_id, version, body, at) VALUES (?, ?, ?, ?)"`
 
 	pruneKeys    *direct `sql:"DELETE FROM idempotency_keys WHERE (customer_id, operation, key) IN (SELECT customer_id, operation, key FROM idempotency_keys WHERE created_at < ? ORDER BY created_at LIMIT ?)"`
 	pruneHolds   *direct `sql:"DELETE FROM holds WHERE hold_id IN (SELECT hold_id FROM holds WHERE state IN (2, 3) AND expires_at < ?1 AND NOT EXISTS (SELECT 1 FROM orders WHERE orders.customer_id = holds.customer_id AND orders.hold_id = holds.hold_id) ORDER BY expires_at LIMIT ?2)"`

@@ -54,8 +54,9 @@ func (w *writer) write(o *decide.Output) error {
 		w.do(w.s.bucketSet, b.Capacity, b.Held, b.Sold, int64(b.Event), b.Area, b.Number)
 	}
 	w.seats(o.Seats)
-	for _, t := range o.Tickets {
-		w.ticket(t)
+	w.tickets(o.Tickets)
+	for _, u := range o.Uses {
+		w.use(u)
 	}
 	for _, n := range o.Notices {
 		w.do(w.s.noticeAdd, int64(n.Order), n.Sequence, n.Kind, n.Alert, string(n.Body), int64(n.At))
@@ -102,7 +103,7 @@ func (w *writer) event(e *decide.EventWrite) {
 		w.err = err
 		return
 	}
-	w.do(w.s.eventPut, int64(e.Event.ID), e.Event.Version, int64(e.Event.State), body)
+	w.do(w.s.eventPut, int64(e.Event.ID), e.Event.Version, int64(e.Event.State), e.Event.Sequence, body)
 	if e.Layout != nil {
 		w.layout(e)
 	}
@@ -125,6 +126,10 @@ func (w *writer) layout(e *decide.EventWrite) {
 }
 
 func (w *writer) hold(h *decide.Hold) {
+	if !h.New && h.Remade {
+		lines, draws, exchanged := w.holdTexts(h)
+		w.do(w.s.holdRemake, lines, draws, exchanged, int64(h.ID))
+	}
 	if !h.New && h.State == h.WasState && h.Expires == h.WasExpires {
 		w.do(w.s.holdMark, h.Extended, h.Window, int64(h.Order), int64(h.ID))
 		return
@@ -133,11 +138,22 @@ func (w *writer) hold(h *decide.Hold) {
 		w.do(w.s.holdSet, int64(h.State), int64(h.Expires), h.Extended, h.Window, int64(h.Order), int64(h.ID))
 		return
 	}
+	lines, draws, exchanged := w.holdTexts(h)
+	w.do(w.s.holdAdd, int64(h.ID), int64(h.Event), int64(h.Customer), int64(h.State), h.Area, lines, draws, h.Currency, int64(h.Created),
+		int64(h.Expires), h.Extended, h.Window, int64(h.Order), int64(h.Session), int64(h.Exchange), int64(h.Offer), exchanged)
+}
+
+// holdTexts are those columns of a hold that are lists.
+func (w *writer) holdTexts(h *decide.Hold) (lines, draws, exchanged string) {
 	w.text = decide.AppendLines(w.text[:0], h.Lines)
-	lines := string(w.text)
+	lines = string(w.text)
 	w.text = decide.AppendDraws(w.text[:0], h.Draws)
-	w.do(w.s.holdAdd, int64(h.ID), int64(h.Event), int64(h.Customer), int64(h.State), h.Area, lines, string(w.text), h.Currency,
-		int64(h.Created), int64(h.Expires), h.Extended, h.Window, int64(h.Order), int64(h.Session), int64(h.Exchange), int64(h.Offer))
+	draws, exchanged = string(w.text), "[]"
+	if len(h.Exchanged) > 0 {
+		w.text = decide.AppendExchanged(w.text[:0], h.Exchanged)
+		exchanged = string(w.text)
+	}
+	return lines, draws, exchanged
 }
 
 // orders writes ended orders before new ones: the index that allows one PENDING or PAID order a hold looks after every
@@ -147,29 +163,58 @@ func (w *writer) orders(out *decide.Output) {
 		if !o.New {
 			w.do(w.s.orderSet, int64(o.Hold), int64(o.State), o.Reason, o.Payment, o.Rescued, o.AttemptOpen, int64(o.Updated), o.Sequence, int64(o.ID))
 		}
+		if !o.New && o.Remade {
+			w.do(w.s.orderRemake, decide.EncodeDocuments(o.Documents), o.Credit, decide.EncodeFunds(o.Funds), int64(o.ID))
+		}
 	}
 	for _, o := range out.Orders {
 		if o.New {
 			w.do(w.s.orderAdd, int64(o.ID), int64(o.Hold), int64(o.Event), int64(o.Customer), int64(o.State), o.Reason, o.Amount, o.Currency,
-				o.Provider, o.Payment, o.AllowOther, o.Rescued, o.AttemptOpen, decide.EncodeDocuments(o.Documents), int64(o.Created), int64(o.Updated), o.Sequence)
+				o.Provider, o.Payment, o.AllowOther, o.Rescued, o.AttemptOpen, decide.EncodeDocuments(o.Documents), int64(o.Created), int64(o.Updated), o.Sequence,
+				int64(o.Exchange), o.Credit, decide.EncodeFunds(o.Funds))
 		}
 	}
 	for _, p := range out.Pays {
-		w.do(w.s.paymentPut, int64(p.Order), p.Provider, p.ID, p.Currency, int64(p.State), p.Authorized, p.Captured, p.Voided, p.Refunded, int64(p.Refund))
+		w.do(w.s.paymentPut, int64(p.Order), p.Provider, p.ID, p.Currency, int64(p.State), p.Authorized, p.Captured, p.Voided, p.Refunded, int64(p.Refund), p.Promised)
 	}
 	for _, r := range out.Refunds {
-		w.do(w.s.refundPut, int64(r.ID), int64(r.Order), r.Provider, r.Payment, int64(r.State), r.Amount, r.Currency, r.Reason, int64(r.Created))
+		w.refund(r)
 	}
 }
 
-func (w *writer) ticket(t *decide.Ticket) {
-	if !t.New {
-		w.do(w.s.ticketSet, int64(t.State), int64(t.ID))
+func (w *writer) refund(r *decide.Refund) {
+	if !r.New {
+		w.do(w.s.refundSet, int64(r.State), r.Refused, r.Try, int64(r.ID))
 		return
 	}
-	seat := sql.NullInt32{Int32: t.Seat, Valid: t.Seat >= 0}
-	area := sql.NullInt32{Int32: t.Area, Valid: t.Area >= 0}
-	w.do(w.s.ticketAdd, int64(t.ID), int64(t.Order), int64(t.Event), int64(t.Customer), int64(t.State), seat, area, t.Category, t.Total)
+	w.do(w.s.refundAdd, int64(r.ID), int64(r.Order), int64(r.From), r.Provider, r.Payment, decide.EncodeTickets(r.Tickets), int64(r.State),
+		r.Amount, r.FeeKept, r.Rule, r.Currency, r.Reason, int64(r.By), r.Refused, r.Try, int64(r.Created))
+}
+
+// tickets writes changed ones before new ones: a VOID ticket makes room for the seat's next one.
+func (w *writer) tickets(list []*decide.Ticket) {
+	for _, t := range list {
+		if !t.New {
+			w.do(w.s.ticketSet, int64(t.State), int64(t.Exchange), int64(t.Refund), t.Gone, int64(t.ID))
+		}
+	}
+	for _, t := range list {
+		if t.New {
+			seat := sql.NullInt32{Int32: t.Seat, Valid: t.Seat >= 0}
+			area := sql.NullInt32{Int32: t.Area, Valid: t.Area >= 0}
+			w.do(w.s.ticketAdd, int64(t.ID), int64(t.Order), int64(t.Event), int64(t.Customer), int64(t.State), seat, area, t.Category, t.Total,
+				t.Place, int64(t.Was), int64(t.Exchange), int64(t.Refund), t.Gone)
+		}
+	}
+}
+
+func (w *writer) use(u *decide.CheckIn) {
+	if !u.New {
+		w.do(w.s.useSet, int64(u.Undone), int64(u.UndoneBy), u.Why, int64(u.Event), int64(u.At), int64(u.Ticket), u.Device)
+		return
+	}
+	w.do(w.s.useAdd, int64(u.Event), int64(u.At), int64(u.Ticket), u.Device, u.Gate, int64(u.By), u.Offline, u.Conflict, int64(u.Undone),
+		int64(u.UndoneBy), u.Why)
 }
 
 // changes raises each touched event's version by one and writes the change under it (B2).

@@ -2,6 +2,7 @@
 
 -- Money goes both ways: refunds of tickets, exchanges, transfers, and the door. The same columns stand in the PostgreSQL dialect.
 
+ALTER TABLE events ADD COLUMN sequence INTEGER NOT NULL DEFAULT 0;  -- of its last notice
 ALTER TABLE holds ADD COLUMN exchanged TEXT NOT NULL DEFAULT '[]';  -- [[ticket, event, category], …]
 ALTER TABLE orders ADD COLUMN exchange_of INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE orders ADD COLUMN credit INTEGER NOT NULL DEFAULT 0;
