@@ -29,6 +29,10 @@ type cli struct {
 	Token     TokenCmd     `cmd:"" help:"Make a token of the throw-away issuer of a demo's data folder."`
 	Doctor    DoctorCmd    `cmd:"" help:"Look at everything that the configuration names, and say what to mend."`
 	Migrate   MigrateCmd   `cmd:"" help:"Bring the databases up to date; serve does so at its start."`
+	Backup    BackupCmd    `cmd:"" help:"Put everything but the master key into one file, also while the server sells."`
+	Restore   RestoreCmd   `cmd:"" help:"Bring a backup back into an empty data folder, and compare with the provider."`
+	Keys      KeysCmd      `cmd:"" help:"Keys: list, rotate."`
+	Customer  CustomerCmd  `cmd:"" help:"A person's data: export, erase; who was erased."`
 	Version   VersionCmd   `cmd:"" help:"Print the version."`
 }
 

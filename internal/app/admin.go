@@ -71,6 +71,7 @@ func (a *App) Admin() http.Handler {
 		return a.adminVerb(r.Context(), r.PathValue("event"), r.PathValue("verb"))
 	}))
 	a.peopleRoutes(mux, nil)
+	a.operationsRoutes(mux, nil)
 	return mux
 }
 

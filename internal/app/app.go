@@ -126,7 +126,7 @@ func (a *App) openFolder(context.Context) error {
 		return err
 	}
 	a.onClose(func(context.Context) error { return unlock() })
-	return nil
+	return a.refuseHalfRestored()
 }
 
 func (a *App) openControl(ctx context.Context) error {
@@ -141,6 +141,9 @@ func (a *App) openControl(ctx context.Context) error {
 		return err
 	}
 	a.onClose(func(context.Context) error { return a.Control.Close() })
+	if err := a.refuseHalfRestoredControl(ctx); err != nil {
+		return err
+	}
 	if a.node, err = a.Control.ClaimNode(ctx, holder(), nodeTTL); err != nil {
 		return err
 	}
@@ -251,6 +254,7 @@ type Settings struct {
 	NoSweep           bool
 	Version           string
 	Logger            *slog.Logger
+	restore           bool // opened by Restore, which alone may use what is half restored
 	// Started is told the addresses once everything listens and is ready; may be nil.
 	Started func(Addresses)
 }

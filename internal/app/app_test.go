@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"onsale/internal/identity"
+	"onsale/internal/pgserver"
 	"onsale/internal/venue"
 )
 
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(pgserver.Wrap(m))
 }
 
 const wait = 2 * time.Minute // for what must come; a test that works never waits so long

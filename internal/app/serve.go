@@ -231,6 +231,8 @@ func (a *App) background(ctx context.Context, work *sync.WaitGroup, lost func(er
 			}
 		}
 	})
+	a.every(ctx, work, keysEvery, "reading keys that other nodes have made", a.Keys.Reload)
+	a.every(ctx, work, erasuresEvery, "keeping the list of erasures", a.keepErasures)
 	a.every(ctx, work, nodeTTL/4, "renewing the node number", func(ctx context.Context) error {
 		err := a.node.Renew(ctx, nodeTTL)
 		if errors.Is(err, control.ErrNodeLost) { // ids made from now on could be another's
