@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"encoding/json"
+	"slices"
 
 	"onsale/internal/id"
 )
@@ -52,5 +53,6 @@ func (m *Model) step(h *Hold, from, to, why string, lines []Line) {
 			s.Seats = append(s.Seats, line.Seat)
 		}
 	}
+	slices.Sort(s.Seats)
 	m.history = append(m.history, s)
 }

@@ -76,6 +76,10 @@ func (h *history) drawSeats(most int) []int32 {
 		return oneOf(h, "seats", nil, []int32{seatNone, 1}, []int32{3, 3}, []int32{seatUnpriced}, []int32{-1}, []int32{0, 1, 2, 3, 4, 5, 6})
 	}
 	n := 1 + h.among(most, "how many seats")
+	if free := h.freeSeats(); h.shop && len(free) > 0 && !h.oneIn(6, "any seat") {
+		at := h.among(len(free), "first seat")
+		return free[at:min(len(free), at+n)]
+	}
 	if !h.oneIn(3, "apart") {
 		var seats []int32
 		for i := range n {
@@ -87,6 +91,20 @@ func (h *history) drawSeats(most int) []int32 {
 		return seats
 	}
 	return rapid.Permutation([]int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}).Draw(h.T, "seats")[:n]
+}
+
+// freeSeats are seats that are free in the main event.
+func (h *history) freeSeats() (free []int32) {
+	s, err := h.model.Snapshot(context.Background(), mainEvent)
+	if err != nil {
+		return nil
+	}
+	for i, seat := range s.Seats {
+		if seat.State == ledger.Available && i != seatUnpriced {
+			free = append(free, int32(i))
+		}
+	}
+	return free
 }
 
 func (h *history) drawCommand() ledger.Command {
@@ -103,6 +121,16 @@ func (h *history) drawCommand() ledger.Command {
 		{22, h.drawHoldSeats}, {10, h.drawHoldPlaces}, {4, h.drawExtend}, {6, h.drawRelease}, {22, h.drawBeginPayment},
 		{24, h.drawConfirm}, {4, h.drawFailPayment}, {14, h.drawRecordPayment}, {3, h.drawSweep}, {3, h.drawBlock},
 		{4, h.drawUnblock}, {4, h.drawSetEvent},
+		{8, h.drawBeginRefund}, {4, h.drawRefuseRefund}, {6, h.drawReleaseSeats}, {8, h.drawExchange}, {6, h.drawTransfer},
+		{8, h.drawCheckIn}, {3, h.drawUndoCheckIn},
+	}
+	if h.shop {
+		choices = []choice{
+			{5, h.drawHoldSeats}, {3, h.drawHoldPlaces}, {1, h.drawRelease}, {16, h.drawBeginPayment}, {20, h.drawConfirm},
+			{1, h.drawFailPayment}, {14, h.drawRecordPayment}, {1, h.drawSweep}, {1, h.drawSetEvent},
+			{10, h.drawBeginRefund}, {4, h.drawRefuseRefund}, {8, h.drawReleaseSeats}, {20, h.drawExchange}, {7, h.drawTransfer},
+			{4, h.drawCheckIn}, {3, h.drawUndoCheckIn},
+		}
 	}
 	if h.late {
 		choices = []choice{
@@ -132,6 +160,8 @@ func repeatable(c ledger.Command) bool {
 	case ledger.HoldPlaces:
 		return c.Key.Value != ""
 	case ledger.BeginPayment:
+		return c.Key.Value != ""
+	case ledger.BeginRefund:
 		return c.Key.Value != ""
 	}
 	return true
@@ -217,8 +247,15 @@ func (h *history) drawBeginPayment() ledger.Command {
 		Order: h.id(), Hold: hold, Customer: customer, Key: h.drawKey("hold", fmt.Sprint(hold)), Provider: "sandbox",
 		AllowOther: !h.oneIn(3, "no other"),
 	}
-	for range h.among(3, "documents") {
-		c.Documents = append(c.Documents, oneOf(h, "document", "d1", "d2", "d3"))
+	places := 1
+	if known, err := h.model.Hold(context.Background(), hold); err == nil {
+		places = len(known.Lines)
+		if e, err := h.model.Event(context.Background(), known.Event); err == nil && !e.Documents && h.oneIn(2, "no documents") {
+			places = 0
+		}
+	}
+	for range places + h.among(20, "a document too many")/19 {
+		c.Documents = append(c.Documents, oneOf(h, "document", "d1", "d2", "d3", "d4", "d5", "d6", ""))
 	}
 	return c
 }
@@ -242,12 +279,16 @@ func (h *history) drawConfirm() ledger.Command {
 	}
 	c := ledger.Confirm{
 		Order: h.drawOrder(), Payment: h.drawPayment(), Currency: "EUR",
-		Captured: h.oneIn(2, "captured"), Refund: h.id(), RescueHold: h.id(),
+		Captured: h.shop || h.oneIn(2, "captured"), Refund: h.id(), RescueHold: h.id(),
 	}
 	lines := 1
 	if o, err := h.model.Order(ctx, c.Order); err == nil {
 		hold, _ := h.model.Hold(ctx, o.Hold)
 		lines, c.Amount = len(hold.Lines), o.Amount
+		if o.Exchange != 0 {
+			c.Captured = !h.oneIn(8, "not captured")
+			c.Exchange = h.ids(ledger.RefundPartsMax + 1 - h.among(20, "too few ids")/19)
+		}
 		if o.Amount == 0 && !h.oneIn(8, "paid for nothing") {
 			c.Payment, c.Captured = "", false
 		}
@@ -286,7 +327,7 @@ func (h *history) drawRecordPayment() ledger.Command {
 	if err != nil {
 		h.fail("the model: %v", err)
 	}
-	if len(open) > 0 && !h.oneIn(3, "what nobody waits for") {
+	if len(open) > 0 && !h.oneIn(oneOf(h, "of", 3, 8), "what nobody waits for") {
 		h.settle(&c, oneOf(h, "due", open...))
 	}
 	if h.oneIn(12, "another amount") {
@@ -346,15 +387,19 @@ func (h *history) drawSetEvent() ledger.Command {
 // drawRules sets what an organizer may change. Mostly an event sells, under few bounds.
 func (h *history) drawRules(e *ledger.Event) {
 	e.State = ledger.OnSale
-	if h.oneIn(8, "not on sale") {
+	if h.oneIn(8, "not on sale") && (!h.shop || h.oneIn(3, "nor the shop")) {
 		e.State = oneOf(h, "event state", ledger.Paused, ledger.Ended, ledger.Cancelled, ledger.Draft)
 	}
 	e.Returns = oneOf(h, "returns", ledger.ReturnsAvailable, ledger.ReturnsAvailable, ledger.ReturnsWaitlist)
 	e.ExtendMax = h.among(3, "extend max")
 	e.SeatsPerHoldMax = oneOf(h, "seats per hold max", 6, 6, 6, 2)
 	e.Show = oneOf(h, "show", theShow, theShow, theShow, theShow+1)
+	if h.shop && !h.oneIn(5, "another show") {
+		e.Show = theShow
+	}
+	h.drawShopRules(e)
 	e.Limits, e.Quotas = nil, nil
-	if h.late && !h.oneIn(3, "bounded") {
+	if (h.late || h.shop) && !h.oneIn(3, "bounded") {
 		return
 	}
 	for _, l := range []ledger.Limit{

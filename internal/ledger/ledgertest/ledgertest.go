@@ -68,6 +68,7 @@ func Exercise(t *testing.T, open Open) {
 		{"exchange money", exchangeMoneyScenarios},
 		{"transfer", transferScenarios},
 		{"door", doorScenarios},
+		{"looking", lookingScenarios},
 		{"reading", readingScenarios},
 	} {
 		t.Run(group.name, func(t *testing.T) {
@@ -80,7 +81,8 @@ func Exercise(t *testing.T, open Open) {
 			}
 		})
 	}
-	t.Run("histories", func(t *testing.T) { exerciseHistories(t, open) })
+	t.Run("histories", func(t *testing.T) { exerciseHistories(t, open, false) })
+	t.Run("shop histories", func(t *testing.T) { exerciseHistories(t, open, true) })
 	t.Run("races", func(t *testing.T) { exerciseRaces(t, open) })
 	t.Run("linearizable", func(t *testing.T) { exerciseLinearizable(t, open) })
 }
