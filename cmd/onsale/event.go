@@ -18,11 +18,14 @@ import (
 type EventCmd struct {
 	Import eventImport `cmd:"" help:"Make or change a show and its events from an event file (YAML or JSON)."`
 	List   eventList   `cmd:"" help:"List all events."`
-	Open   eventVerb   `cmd:"" help:"Open the sale now."`
-	Pause  eventVerb   `cmd:"" help:"Pause the sale: no new holds, live ones may pay."`
-	Resume eventVerb   `cmd:"" help:"Go on after a pause."`
-	Close  eventVerb   `cmd:"" help:"End the sale for good."`
-	Cancel eventVerb   `cmd:"" help:"Cancel the event: nothing new is sold."`
+
+	Convert eventConvert `cmd:"" help:"Make event files of another system's events, with questions where they are not clear."`
+
+	Open   eventVerb `cmd:"" help:"Open the sale now."`
+	Pause  eventVerb `cmd:"" help:"Pause the sale: no new holds, live ones may pay."`
+	Resume eventVerb `cmd:"" help:"Go on after a pause."`
+	Close  eventVerb `cmd:"" help:"End the sale for good."`
+	Cancel eventVerb `cmd:"" help:"Cancel the event: nothing new is sold."`
 
 	Restart eventVerb `cmd:"" help:"Sell again after an invariant was found broken and somebody has looked (see onsale audit)."`
 }
