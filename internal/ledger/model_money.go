@@ -115,7 +115,7 @@ func (m *Model) recordCaptureRefused(c RecordPayment, o *Order, p *Payment) Resu
 		return refuseField(fault.Invalid, "refund")
 	}
 	p.State = PaymentCaptureRefused
-	if o.State != OrderPaid || o.Payment != p.ID {
+	if o.State != OrderPaid || m.ownPayment(o) != p { // nothing was bought with it
 		return m.recorded(o, 0)
 	}
 	for _, t := range m.validTickets(o) {

@@ -76,6 +76,18 @@ var exchangeMoneyScenarios = []scenario{
 		w.allBack(o.ID)
 		w.same("what stays", w.balance(), int64(0))
 	}},
+	{"A18: a refused capture of nothing takes nothing away", func(w *world) {
+		w.allow()
+		w.set(func(e *ledger.Event) { e.Exchanges.Fee = 0 })
+		old := w.paid(alice, 0)
+		o := w.pending(w.given(w.exchange(old, nil, 5)).Hold)
+		w.given(ledger.RecordPayment{Order: o.ID, Payment: "nothing", State: ledger.PaymentAuthorized})
+		w.given(w.pay(o, "nothing"))
+		w.given(ledger.RecordPayment{Order: o.ID, Payment: "nothing", State: ledger.PaymentCaptureRefused, Refund: w.id()})
+		w.wantTickets(o.ID, ledger.TicketValid)
+		w.wantOrder(o.ID, ledger.OrderPaid, "")
+		w.same("what comes back", w.given(w.refundBy(o, 0)).Refund.Amount, int64(priceA))
+	}},
 	{"I6, I7: every order of exchanges and refunds", func(w *world) {
 		for _, from := range places {
 			for _, to := range places {
