@@ -166,7 +166,7 @@ func restoreUnderLoad(t *testing.T, s, into Settings) {
 	report, err := Restore(t.Context(), into, RestoreOptions{File: file})
 	must(t, err)
 	if !report.Sound || report.Resumed || !report.Money.Listed || len(report.Paused) != 1 {
-		t.Errorf("%+v", report)
+		t.Errorf("sound %v, resumed %v, listed %v, paused %v", report.Sound, report.Resumed, report.Money.Listed, report.Paused)
 	}
 	lost := report.Money.Counts["unknown"]
 	if lost < 20-4 || lost > len(all)-len(before) || report.Money.GivenBackFrom.IsZero() {
@@ -295,7 +295,7 @@ func TestInterruptedRestore(t *testing.T) {
 	report, err := Restore(t.Context(), into, RestoreOptions{File: file})
 	must(t, err)
 	if !report.Resumed || !report.Sound {
-		t.Errorf("%+v", report)
+		t.Errorf("resumed %v, sound %v", report.Resumed, report.Sound)
 	}
 	audited(t, into)
 	if _, err := Restore(t.Context(), into, RestoreOptions{File: file}); !errors.Is(err, backup.ErrNotEmpty) {

@@ -62,6 +62,7 @@ func aheadShard(ctx context.Context, db querier, n names, j Jump) error {
 		fmt.Sprintf(`UPDATE %s SET version = version + %d`, n.t("seats_versions"), versionJump),
 		fmt.Sprintf(`DELETE FROM %s`, n.t("changes")), // they lead to versions that are nobody's any more
 		fmt.Sprintf(`UPDATE %s SET sequence = sequence + %d`, n.t("orders"), sequenceJump),
+		fmt.Sprintf(`UPDATE %s SET sequence = sequence + %d`, n.t("events"), sequenceJump),
 		fmt.Sprintf(`UPDATE %s SET fence = fence + %d, holder = '', until_at = 0`, n.t("leases"), fenceJump),
 		fmt.Sprintf(`UPDATE %s SET now = %d WHERE now < %d`, n.t("clock"), j.Now.UnixMilli(), j.Now.UnixMilli()),
 	} {
@@ -69,7 +70,7 @@ func aheadShard(ctx context.Context, db querier, n names, j Jump) error {
 			return fmt.Errorf("jumping ahead: %w: %s", err, statement)
 		}
 	}
-	return raiseInside(ctx, db, n, document{table: "events", key: "event_id", column: "body", field: "Sequence", by: sequenceJump})
+	return nil
 }
 
 // aheadControl jumps over ids, node numbers and versions of events, and marks the database as not restored to the end.
@@ -93,23 +94,22 @@ func aheadControl(ctx context.Context, db querier, n names, j Jump) error {
 	if err != nil {
 		return err
 	}
-	return raiseInside(ctx, db, n, document{table: "events", key: "id", column: "document", field: "version", by: configJump, repeated: true})
+	return raiseInside(ctx, db, n, document{table: "events", key: "id", column: "document", field: "version", by: configJump})
 }
 
 // MetaRestoring is the name of the value in the control database that says which backup was restored into it and not
 // finished yet: nothing may serve it meanwhile.
 const MetaRestoring = "restoring"
 
-// A document is a JSON column, of which one field is a number.
+// A document is a JSON column, of which one field is a number that stands in a column of the field's name, too.
 type document struct {
 	table, key, column, field string
 	by                        int64
-	repeated                  bool // the number stands in a column of the field's name, too
 }
 
 const documentsPage = 500
 
-// raiseInside adds to a number inside of each row's document. A field that is missing stays so, which is 0.
+// raiseInside adds to a number inside of each row's document.
 func raiseInside(ctx context.Context, db querier, n names, d document) error {
 	for after := int64(-1); ; {
 		page, err := documents(ctx, db, n, d, after)
@@ -122,11 +122,7 @@ func raiseInside(ctx context.Context, db querier, n names, d document) error {
 			if err != nil {
 				return fmt.Errorf("%s %d: %w", d.table, r.key, err)
 			}
-			repeated := ""
-			if d.repeated {
-				repeated = fmt.Sprintf(", %s = %d", quote(d.field), value)
-			}
-			_, err = db.ExecContext(ctx, fmt.Sprintf(`UPDATE %s SET %s = %s%s WHERE %s = %d`, n.t(d.table), d.column, n.arg(1), repeated, d.key, r.key), text)
+			_, err = db.ExecContext(ctx, fmt.Sprintf(`UPDATE %s SET %s = %s, %s = %d WHERE %s = %d`, n.t(d.table), d.column, n.arg(1), quote(d.field), value, d.key, r.key), text)
 			if err != nil {
 				return err
 			}
@@ -162,12 +158,8 @@ func raised(text string, d document) (string, int64, error) {
 	if err := json.Unmarshal([]byte(text), &fields); err != nil {
 		return "", 0, err
 	}
-	old, ok := fields[d.field]
-	if !ok {
-		return text, 0, nil
-	}
 	var value int64
-	if err := json.Unmarshal(old, &value); err != nil {
+	if err := json.Unmarshal(fields[d.field], &value); err != nil {
 		return "", 0, fmt.Errorf("%s: %w", d.field, err)
 	}
 	value += d.by

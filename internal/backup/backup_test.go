@@ -176,7 +176,7 @@ func (h *house) restored(file string) *house {
 // F1: what is restored is what was there, and every number that may have been given out since is jumped over.
 func TestRestoredIsAheadOfWhatWasLost(t *testing.T) {
 	houses(t, func(t *testing.T, h *house) {
-		h.exec(`INSERT INTO #events (event_id, version, state, body) VALUES (7, 3, 1, '{"HoldTTL":600000,"Sequence":4}')`)
+		h.exec(`INSERT INTO #events (event_id, version, state, body, sequence) VALUES (7, 3, 1, '{"HoldTTL":600000}', 4)`)
 		h.exec(`INSERT INTO #seats_versions (event_id, version) VALUES (7, 41)`)
 		h.exec(`INSERT INTO #seats (event_id, seat_index, state, claim_id, epoch) VALUES (7, 0, 0, 0, 5), (7, 1, 2, 99, 6)`)
 		h.exec(`INSERT INTO #changes (event_id, version, body, at) VALUES (7, 41, '[]', 1)`)
@@ -205,19 +205,19 @@ func TestRestoredIsAheadOfWhatWasLost(t *testing.T) {
 
 		r := h.restored(file)
 		for query, want := range map[string]int64{
-			`SELECT count(*) FROM #orders`:                                        1,
-			`SELECT customer_id FROM #orders`:                                     1001,
-			`SELECT sequence FROM #orders`:                                        2 + sequenceJump,
-			`SELECT version FROM #seats_versions`:                                 41 + versionJump,
-			`SELECT count(*) FROM #changes`:                                       0,
-			`SELECT epoch FROM #seats WHERE seat_index = 0`:                       5 + epochJump,
-			`SELECT epoch FROM #seats WHERE seat_index = 1`:                       6, // named by its claim
-			`SELECT fence FROM #leases`:                                           9 + fenceJump,
-			`SELECT until_at FROM #leases`:                                        0,
-			`SELECT version FROM #events`:                                         3,
-			`SELECT count(*) FROM #events WHERE body LIKE '%"HoldTTL":600000%'`:   1,
-			`SELECT count(*) FROM #events WHERE body LIKE '%"Sequence":1000004%'`: 1,
-			`SELECT count(*) FROM #clock WHERE now > 1700000000000`:               1,
+			`SELECT count(*) FROM #orders`:                                      1,
+			`SELECT customer_id FROM #orders`:                                   1001,
+			`SELECT sequence FROM #orders`:                                      2 + sequenceJump,
+			`SELECT version FROM #seats_versions`:                               41 + versionJump,
+			`SELECT count(*) FROM #changes`:                                     0,
+			`SELECT epoch FROM #seats WHERE seat_index = 0`:                     5 + epochJump,
+			`SELECT epoch FROM #seats WHERE seat_index = 1`:                     6, // named by its claim
+			`SELECT fence FROM #leases`:                                         9 + fenceJump,
+			`SELECT until_at FROM #leases`:                                      0,
+			`SELECT version FROM #events`:                                       3,
+			`SELECT count(*) FROM #events WHERE body LIKE '%"HoldTTL":600000%'`: 1,
+			`SELECT sequence FROM #events`:                                      4 + sequenceJump,
+			`SELECT count(*) FROM #clock WHERE now > 1700000000000`:             1,
 		} {
 			if got := r.number(query); got != want {
 				t.Errorf("%s: %d, want %d", query, got, want)

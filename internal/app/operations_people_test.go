@@ -1,0 +1,133 @@
+package app
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"onsale/internal/id"
+	"onsale/internal/identity"
+)
+
+// F2: who was erased before a backup, or after it as a list says, is erased again by restoring it.
+func TestErasedAgainAfterRestore(t *testing.T) {
+	s := settings(folder(t))
+	a, err := Open(t.Context(), s)
+	must(t, err)
+	people, err := a.openPeople(t.Context(), noMail{})
+	must(t, err)
+	numbers := map[string]id.ID{}
+	for _, name := range []string{"early", "late", "list", "stays"} {
+		numbers[name], err = people.EnsureCustomer(t.Context(), identity.Email(name+"@example.com"))
+		must(t, err)
+		must(t, people.SetProfile(t.Context(), numbers[name], "Name of "+name, "en"))
+	}
+	must(t, a.Close(t.Context()))
+	erase := func(name string) {
+		t.Helper()
+		c := dialed(t, s)
+		var done Erased
+		must(t, c.Call(t.Context(), "POST", "/customers/erase", CustomerRequest{Who: name + "@example.com"}, &done))
+		if done.Customer != numbers[name].Text(id.Customer) || done.At.IsZero() || done.Before {
+			t.Errorf("%+v", done)
+		}
+		must(t, c.Call(t.Context(), "POST", "/customers/erase", CustomerRequest{Who: done.Customer}, &done)) // again is harmless
+		if !done.Before {
+			t.Errorf("%+v", done)
+		}
+		must(t, c.Close())
+	}
+	erase("early")
+	file, newer := filepath.Join(t.TempDir(), "one.tar.gz"), filepath.Join(t.TempDir(), "two.tar.gz")
+	_, err = Backup(t.Context(), s, file)
+	must(t, err)
+	erase("late")
+	_, err = Backup(t.Context(), s, newer)
+	must(t, err)
+	erase("list")
+	list := filepath.Join(t.TempDir(), "list.json")
+	copyFile(t, filepath.Join(s.Data, ErasuresFile), list)
+
+	names := func(o RestoreOptions) (left []string, erased int) {
+		t.Helper()
+		into := settings(folder(t))
+		copyFile(t, filepath.Join(s.Data, masterFile), filepath.Join(into.Data, masterFile))
+		o.File = file
+		report, err := Restore(t.Context(), into, o)
+		must(t, err)
+		a, err := Open(t.Context(), into)
+		must(t, err)
+		for _, name := range []string{"early", "late", "list", "stays"} {
+			p, err := a.Control.People().Profile(t.Context(), numbers[name])
+			must(t, err)
+			if p.Name != "" || len(p.Emails) > 0 {
+				left = append(left, name)
+			}
+		}
+		must(t, a.Close(t.Context()))
+		return left, report.Erased
+	}
+	for _, c := range []struct {
+		lists []string
+		want  []string
+	}{
+		{nil, []string{"late", "list", "stays"}}, // nobody said that they were erased
+		{[]string{newer}, []string{"list", "stays"}},
+		{[]string{list}, []string{"stays"}},
+		{[]string{list, newer}, []string{"stays"}},
+	} {
+		if left, erased := names(RestoreOptions{Erasures: c.lists}); !slices.Equal(left, c.want) || erased != 4-len(c.want) {
+			t.Errorf("F2: with %d lists %v are there, want %v; %d erased", len(c.lists), left, c.want, erased)
+		}
+	}
+}
+
+// F2: everything about a person can be asked for; nobody with tickets for events to come is erased by the way; money stays.
+func TestExportAndEraseOfAPerson(t *testing.T) {
+	p := start(t, settings(folder(t)))
+	event := p.event()
+	var h, b answer
+	p.ask("ann", "POST", "/v1/holds", best(event, 2), &h)
+	if status := p.ask("ann", "POST", "/v1/bookings", fmt.Sprintf(`{"hold_id":%q,"payment_token":"tok_sure"}`, h.Hold), &b); status != 201 {
+		t.Fatalf("%d %+v", status, b)
+	}
+	token, err := p.app.Throwaway.Mint("ann", time.Now(), time.Hour)
+	must(t, err)
+	ann, err := p.app.Identity.Authenticate(t.Context(), token)
+	must(t, err)
+	number := ann.ID.Text(id.Customer)
+	c := dialed(t, p.app.Settings)
+	defer func() { must(t, c.Close()) }()
+	var e CustomerExport
+	must(t, c.Call(t.Context(), "POST", "/customers/export", CustomerRequest{Who: number}, &e))
+	if e.Customer != number || len(e.Bookings) != 1 || e.Bookings[0].State != "PAID" || len(e.Bookings[0].Payments) != 1 || len(e.Tickets) != 2 || len(e.Identities) != 1 || e.Identities[0].Sub != "ann" {
+		t.Errorf("%+v", e)
+	}
+	var done Erased
+	err = c.Call(t.Context(), "POST", "/customers/erase", CustomerRequest{Who: number}, &done)
+	if err == nil || !strings.Contains(err.Error(), "has 2 tickets for events to come") || !strings.Contains(err.Error(), "--even-so") {
+		t.Errorf("%v", err)
+	}
+	must(t, c.Call(t.Context(), "POST", "/customers/erase", CustomerRequest{Who: number, EvenSo: true}, &done))
+	must(t, c.Call(t.Context(), "POST", "/customers/export", CustomerRequest{Who: number}, &e))
+	if len(e.Identities) != 0 || e.Erased == nil || len(e.Bookings) != 1 || len(e.Tickets) != 2 {
+		t.Errorf("%+v", e)
+	}
+	for who, says := range map[string]string{"nobody@example.com": "", "cus_0000000000001": "no such customer", "cus_?": "is not a customer's id"} {
+		if err := c.Call(t.Context(), "POST", "/customers/erase", CustomerRequest{Who: who}, &done); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", who, err)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(p.app.Settings.Data, ErasuresFile))
+	must(t, err)
+	if !strings.Contains(string(text), number) {
+		t.Errorf("the list does not name %s: %s", number, text)
+	}
+	until(t, "capture", func() bool { return captured(t, p) })
+	p.stop()
+	audited(t, p.app.Settings)
+}
