@@ -214,6 +214,33 @@ func TestTheFirstContentWins(t *testing.T) {
 	}
 }
 
+// Two charges of one order at once: the slower one gets the stored answer of the other, which is old by then.
+func TestAStoredAnswerIsNotTheLastWord(t *testing.T) {
+	b := newBench(t, nil)
+	a := b.order(stripetest.NeedsAction)
+	on, reached := make(chan struct{}), make(chan struct{})
+	b.Inject(stripetest.Fault{Kind: stripetest.Stall, Call: "confirm", Until: on, Reached: reached})
+	done := make(chan payment.Payment, 1)
+	go func() {
+		p, err := b.client.Charge(context.Background(), a)
+		if err != nil {
+			t.Errorf("charge: %v", err)
+		}
+		done <- p
+	}()
+	<-reached
+	p, err := b.another(t).Charge(t.Context(), a)
+	if err != nil || p.State != payment.Pending {
+		t.Errorf("%+v, %v", p, err)
+	} else {
+		b.Authenticate(p.ID, true)
+	}
+	close(on)
+	if p := <-done; p.State != payment.Captured || p.Action != nil {
+		t.Fatalf("%+v", p)
+	}
+}
+
 func TestAction(t *testing.T) {
 	for _, authorize := range []bool{false, true} {
 		paid := payment.Captured
