@@ -84,6 +84,7 @@ func Exercise(t *testing.T, open Open) {
 	t.Run("histories", func(t *testing.T) { exerciseHistories(t, open, false) })
 	t.Run("shop histories", func(t *testing.T) { exerciseHistories(t, open, true) })
 	t.Run("races", func(t *testing.T) { exerciseRaces(t, open) })
+	t.Run("shop races", func(t *testing.T) { exerciseShopRaces(t, open) })
 	t.Run("linearizable", func(t *testing.T) { exerciseLinearizable(t, open) })
 }
 
