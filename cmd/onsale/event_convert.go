@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -49,7 +50,7 @@ func (c *eventConvert) Run(k *kong.Context) error {
 	}
 	for _, f := range files {
 		fmt.Fprintln(k.Stdout, filepath.Join(c.Out, f.Name))
-		fmt.Fprintf(k.Stdout, "  %s\n", cut(f.Title, 78))
+		fmt.Fprintf(k.Stdout, "  %s\n", cut(cmp.Or(f.Title, "(no title)"), 78))
 		if len(f.Questions) > 0 {
 			fmt.Fprintf(k.Stdout, "  asks about %s\n", cut(fields(f.Questions), 67))
 		}

@@ -47,9 +47,6 @@ func (q Query) folded() (Query, error) {
 		return q, &fault.Error{Code: fault.Invalid, Field: "query", Detail: "the text " + bad}
 	}
 	q.Text, q.City = Fold(q.Text), Fold(q.City)
-	if n := len(strings.Fields(q.Text)); n > QueryWordsMax {
-		return q, &fault.Error{Code: fault.Invalid, Field: "query", Detail: fmt.Sprintf("%d words are too many: use at most %d", n, QueryWordsMax)}
-	}
 	if !q.From.IsZero() && !q.To.IsZero() && !q.From.Before(q.To) {
 		return q, &fault.Error{Code: fault.Invalid, Field: "to", Detail: "must be after from"}
 	}

@@ -46,19 +46,21 @@ func TestWordsAreTheSearchersAndListsTheStores(t *testing.T) {
 		found   bool // by the searcher
 		code    fault.Code
 	}{
-		"words":                         {s, catalog.Query{Text: "  AURORA ", After: place}, true, ""},
-		"availability":                  {s, catalog.Query{Availability: catalog.SellingNow}, true, ""},
-		"list":                          {s, catalog.Query{City: "Hamburg"}, false, ""},
-		"drafts by words":               {s, catalog.Query{Text: "aurora", Drafts: true}, false, ""},
-		"drafts by availability":        {s, catalog.Query{Availability: catalog.Available, Drafts: true}, false, fault.Invalid},
-		"a search's cursor for a list":  {s, catalog.Query{After: place}, false, fault.Invalid},
-		"unknown availability":          {s, catalog.Query{Availability: "maybe"}, false, fault.Invalid},
-		"no searcher, words":            {w.Service, catalog.Query{Text: "aurora"}, false, ""},
-		"no searcher, availability":     {w.Service, catalog.Query{Availability: catalog.Available}, false, fault.Invalid},
-		"store away, list":              {without, catalog.Query{City: "Hamburg"}, true, ""},
-		"store away, drafts":            {without, catalog.Query{Drafts: true}, false, fault.Internal},
-		"store away and no searcher":    {nothing, catalog.Query{}, false, fault.Internal},
-		"too many words, before search": {s, catalog.Query{Text: "a b c d e f g h i"}, false, fault.Invalid},
+		"words":                        {s, catalog.Query{Text: "  AURORA ", After: place}, true, ""},
+		"availability":                 {s, catalog.Query{Availability: catalog.SellingNow}, true, ""},
+		"list":                         {s, catalog.Query{City: "Hamburg"}, false, ""},
+		"drafts by words":              {s, catalog.Query{Text: "aurora", Drafts: true}, false, ""},
+		"drafts by availability":       {s, catalog.Query{Availability: catalog.Available, Drafts: true}, false, fault.Invalid},
+		"a search's cursor for a list": {s, catalog.Query{After: place}, false, fault.Invalid},
+		"unknown availability":         {s, catalog.Query{Availability: "maybe"}, false, fault.Invalid},
+		"no searcher, words":           {w.Service, catalog.Query{Text: "aurora"}, false, ""},
+		"no searcher, availability":    {w.Service, catalog.Query{Availability: catalog.Available}, false, fault.Invalid},
+		"store away, list":             {without, catalog.Query{City: "Hamburg"}, true, ""},
+		"store away, drafts":           {without, catalog.Query{Drafts: true}, false, fault.Internal},
+		"store away and no searcher":   {nothing, catalog.Query{}, false, fault.Internal},
+		"many words":                   {s, catalog.Query{Text: "a b c d e f g h i"}, true, ""},
+		"too many words for the store": {w.Service, catalog.Query{Text: "a b c d e f g h i"}, false, fault.Invalid},
+		"too many, drafts":             {s, catalog.Query{Text: "a b c d e f g h i", Drafts: true}, false, fault.Invalid},
 	} {
 		f.asked = nil
 		page, err := c.service.Events(t.Context(), c.q)

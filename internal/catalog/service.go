@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"onsale/internal/cache"
@@ -148,6 +149,9 @@ func (s *Service) Events(ctx context.Context, q Query) (Page, error) {
 
 // list is a page of a plain list, from the store.
 func (s *Service) list(ctx context.Context, q Query) (Page, error) {
+	if n := len(strings.Fields(q.Text)); n > QueryWordsMax {
+		return Page{}, &fault.Error{Code: fault.Invalid, Field: "query", Detail: fmt.Sprintf("%d words are too many: use at most %d", n, QueryWordsMax)}
+	}
 	most := q.Max
 	q.Max++ // one more says whether there is a next page
 	events, err := s.o.Store.Events(ctx, q)

@@ -50,7 +50,7 @@ const (
 const (
 	QueryMax      = 200
 	QueryDefault  = 50
-	QueryWordsMax = 8
+	QueryWordsMax = 8 // that the store looks for; a Searcher has limits of its own
 )
 
 // A Cursor is a place in the order of events: by rank (the best first; 0 for a plain list), then start, then id.

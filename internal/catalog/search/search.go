@@ -33,7 +33,7 @@ type Options struct {
 	Log   *slog.Logger     // defaults to slog.Default
 
 	// Left says how an event stands by what this node has heard of its sale: the ledger's state, how many seats and places
-	// are left, and whether anything is known at all. It is called often and must be quick. Defaults to nothing known: an
+	// are left, and whether anything is known at all. It is called often, must be quick, and must not search. Defaults to nothing known: an
 	// event is then available as long as its sale is open.
 	Left func(event id.ID) (state ledger.EventState, left int, known bool)
 }
