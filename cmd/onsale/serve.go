@@ -45,7 +45,12 @@ func settings(c config.Config) (app.Settings, error) {
 	if err != nil {
 		return app.Settings{}, err
 	}
+	providers, err := c.SignInProviders()
+	if err != nil {
+		return app.Settings{}, err
+	}
 	return app.Settings{
+		PublicURL: c.PublicURL, TrustedProxies: c.TrustedProxies, Rates: c.Rates(), Providers: signInProviders(providers),
 		Data: c.Data, Ledger: app.LedgerKind(c.Ledger.Kind), PostgresURL: c.Ledger.URL, PostgresDirectURL: c.Ledger.DirectURL,
 		MasterKey: c.MasterKey, MasterKeyFile: c.MasterKeyFile, Listen: c.Listen, InternalListen: c.MetricsListen,
 		Demo: c.Demo, Throwaway: c.Throwaway, Issuers: issuers,
@@ -56,6 +61,14 @@ func settings(c config.Config) (app.Settings, error) {
 		QueueMax: c.Limits.LedgerQueueMax, SubscribersMax: c.Limits.SubscribersMax, ShutdownGrace: c.ShutdownGrace,
 		ReadTimeout: c.Timeouts.Read, IdleTimeout: c.Timeouts.Idle, Version: versionText(), Logger: logger(c.Log),
 	}, nil
+}
+
+func signInProviders(all []config.SignInProvider) []app.SignInProvider {
+	var providers []app.SignInProvider
+	for _, p := range all {
+		providers = append(providers, app.SignInProvider(p))
+	}
+	return providers
 }
 
 // logger is how the program logs: to standard error, as text for people or JSON for machines.

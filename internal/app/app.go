@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
@@ -21,6 +22,8 @@ import (
 	"onsale/internal/booking"
 	"onsale/internal/catalog"
 	"onsale/internal/control"
+	"onsale/internal/guard"
+	"onsale/internal/httpapi"
 	"onsale/internal/id"
 	"onsale/internal/identity"
 	"onsale/internal/inventory"
@@ -64,10 +67,14 @@ type App struct {
 	Catalog   *catalog.Service
 	Inventory *inventory.Service
 	Identity  *identity.Verifier
+	People    *identity.Service   // nil where the app was not opened for serving
 	Throwaway *identity.Throwaway // the demo's own issuer, nil otherwise
 	Provider  payment.Provider    // nil where the app was not opened for serving
 	Booking   *booking.Service
 	NewID     func(shard int) (id.ID, error)
+
+	mail      identity.Sender
+	providers map[string]httpapi.OIDC
 
 	node    *control.Node
 	relay   *relay
@@ -244,6 +251,11 @@ type Settings struct {
 	DemoPaymentWindow time.Duration
 	Throwaway         bool // also take tokens of the throw-away issuer; always so in a demo
 	Issuers           []identity.Issuer
+	Providers         []SignInProvider // need PublicURL
+	Mail              identity.Sender  // of codes and invitations. Defaults to none; in a demo to a MemoryMail
+	PublicURL         string           // the origin under which browsers come, "https://tickets.example"; "" is not known
+	TrustedProxies    []netip.Prefix   // whose word on where a request comes from is believed
+	Rates             guard.Settings   // the zero value limits nothing
 	Payment           PaymentSettings
 	QueueMax          int
 	SubscribersMax    int

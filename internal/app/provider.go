@@ -65,7 +65,7 @@ var _ booking.Shard = shard{}
 
 func (s shard) Do(ctx context.Context, c ledger.Command) (ledger.Result, error) {
 	r, err := s.a.Batcher.Do(ctx, c)
-	if err == nil && r.Order != nil && s.a.relay != nil {
+	if err == nil && (r.Order != nil || r.Ticket != nil) && s.a.relay != nil {
 		s.a.relay.Nudge()
 	}
 	return r, err

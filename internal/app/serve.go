@@ -18,6 +18,7 @@ import (
 	"onsale/internal/booking"
 	"onsale/internal/catalog"
 	"onsale/internal/control"
+	"onsale/internal/door"
 	"onsale/internal/httpapi"
 	"onsale/internal/id"
 	"onsale/internal/identity"
@@ -151,6 +152,9 @@ func (a *App) openServing(ctx context.Context, public net.Addr) error {
 	if a.Identity, err = identity.New(identity.Options{Issuers: issuers, Store: a.Control.Identities(), NewID: a.NewID}); err != nil {
 		return err
 	}
+	if err := a.openSignIn(ctx); err != nil {
+		return err
+	}
 	a.Booking = booking.New(booking.Options{
 		Shard: shard{a}, Webhooks: a.Store, Provider: a.Provider, IDs: ids(a.NewID), Number: shardNumber,
 		Authorize: s.Payment.Authorize, AttemptTimeout: s.Payment.AttemptTimeout, RecoverAfter: s.Payment.RecoverAfter, TalksMax: s.Payment.TalksMax, Logger: a.Log,
@@ -182,7 +186,13 @@ func (a *App) handler() (http.Handler, error) {
 	if _, ok := a.Provider.(payment.Notifier); ok {
 		webhooks[a.Provider.Name()] = a.Booking.Webhook
 	}
+	limiter, err := a.limiter()
+	if err != nil {
+		return nil, err
+	}
 	return httpapi.New(httpapi.Options{
+		People: a.People, Codes: a.mailsCodes(), Providers: a.providers, Limiter: limiter, TrustedProxies: a.Settings.TrustedProxies, PublicURL: a.Settings.PublicURL,
+		EventChanged: a.loadIfServing, Restart: a.restart, Audit: a.auditEvent,
 		Catalog: a.Catalog, Inventory: a.Inventory, Booking: a.Booking, Ledger: a.Store, Commands: a.Batcher,
 		Identity: authenticator{a.Identity}, NewID: a.NewID, FieldKey: a.fieldKey(),
 		TicketKey: func() (ticket.Key, error) {
@@ -191,6 +201,9 @@ func (a *App) handler() (http.Handler, error) {
 		JWKS: func() ([]byte, error) {
 			return keys.JWKS(slices.Concat(a.Keys.Checking(keys.Ticket), a.Keys.Checking(keys.TicketTest)))
 		},
+		Door: door.New(door.Options{
+			Shard: shard{a}, Events: a.Catalog, Keys: func() ticket.PublicKeys { return ticket.CheckingKeys(a.Keys) }, Test: a.Provider.Mode() == payment.Test,
+		}),
 		Webhooks: webhooks, Observe: a.metrics.request, Demo: a.Settings.Demo, Data: shortPath(a.Settings.Data), Version: a.Settings.Version, Logger: a.Log,
 	})
 }
@@ -205,6 +218,7 @@ func (a authenticator) Authenticate(ctx context.Context, token string) (id.ID, e
 // background starts what runs beside the requests. lost is told that this process must stop.
 func (a *App) background(ctx context.Context, work *sync.WaitGroup, lost func(error)) {
 	work.Go(func() { a.Inventory.Run(ctx) })
+	work.Go(func() { a.People.Run(ctx) })
 	a.relay.Start()
 	work.Go(func() { <-ctx.Done(); a.relay.Stop() })
 	work.Go(func() {

@@ -3,11 +3,16 @@ package config
 import (
 	"fmt"
 	"net"
+	"net/netip"
+	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"onsale/internal/guard"
 	"onsale/internal/identity"
 	"onsale/internal/identity/jwks"
 	"onsale/internal/payment/sandbox"
@@ -23,6 +28,9 @@ func (l *loader) decide() {
 		}
 	}
 	c.Throwaway = c.Throwaway || c.Demo
+	if c.Demo && len(c.TrustedProxies) == 0 { // simulated buyers come from addresses of their own (F4)
+		c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+	}
 }
 
 // check adds what is wrong with settings seen together.
@@ -38,12 +46,52 @@ func (l *loader) check() {
 	if c.Data == "" {
 		l.add("data", "is empty: name a folder")
 	}
+	l.checkPublicURL()
 	l.checkDemo(listen)
 	l.checkLedger()
 	for i := range c.Issuers {
 		l.checkIssuer(i)
 	}
+	l.checkProviders()
 	l.checkFaults()
+}
+
+func (l *loader) checkPublicURL() {
+	text := l.config.PublicURL
+	if text == "" {
+		return
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.Scheme+"://"+u.Host != text {
+		l.add("public_url", "%.80q must be a scheme and a host alone, such as https://tickets.example", text)
+	}
+}
+
+var providerName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+
+func (l *loader) checkProviders() {
+	for i, p := range l.config.Providers {
+		key := fmt.Sprintf("sign_in_providers[%d]", i)
+		l.sources[key] = l.sources["sign_in_providers"]
+		if !providerName.MatchString(p.Name) {
+			l.add(key, "name %.40q must be 1 to 32 small letters, digits and hyphens, and begin with a letter", p.Name)
+		}
+		if u, err := url.Parse(p.Issuer); err != nil || u.Scheme != "https" || u.Host == "" {
+			l.add(key, "issuer %.80q must begin with https://", p.Issuer)
+		}
+		if p.ClientID == "" {
+			l.add(key, "client_id is missing: who we are there")
+		}
+		if !slices.Contains(identity.Algorithms, p.Algorithm) {
+			l.add(key, "algorithm %.20q must be one of %q", p.Algorithm, identity.Algorithms)
+		}
+		if l.config.PublicURL == "" {
+			l.add(key, "needs public_url: where the provider sends browsers back to")
+		}
+		if slices.ContainsFunc(l.config.Providers[:i], func(o Provider) bool { return o.Name == p.Name }) {
+			l.add(key, "name %q is there twice", p.Name)
+		}
+	}
 }
 
 // address adds what is wrong with host:port, and says whether it is on a loopback interface.
@@ -151,6 +199,14 @@ func (c Config) CheckServe() error {
 	return nil
 }
 
+// Rates are how often somebody may ask.
+func (c Config) Rates() guard.Settings {
+	return guard.Settings{
+		Customer: c.Limits.RateCustomer, Sale: c.Limits.RateSale, Staff: c.Limits.RateStaff, Address: c.Limits.RateAddress, Site: c.Limits.RateSite,
+		Burst: c.Limits.RateBurst, Keys: c.Limits.RateKeysMax,
+	}
+}
+
 // FaultPlan is the sandbox's.
 func (c Config) FaultPlan() sandbox.FaultPlan {
 	p := sandbox.FaultPlan{Seed: c.Payment.Sandbox.Seed, Rates: map[sandbox.Fault]float64{}}
@@ -168,7 +224,30 @@ func (c Config) IdentityIssuers(now func() time.Time) ([]identity.Issuer, error)
 		if err != nil {
 			return nil, fmt.Errorf("issuer %q: %w", i.Name, err)
 		}
-		all = append(all, identity.Issuer{Name: i.Name, Audience: i.Audience, Typ: i.Typ, Algorithm: i.Algorithm, Leeway: i.Leeway, Keys: keys})
+		all = append(all, identity.Issuer{Name: i.Name, Audience: i.Audience, Typ: i.Typ, Algorithm: i.Algorithm, Leeway: i.Leeway, Keys: keys, TrustEmail: i.TrustEmail})
+	}
+	return all, nil
+}
+
+// A SignInProvider is a Provider with its secret.
+type SignInProvider struct {
+	Name, Issuer, ClientID, ClientSecret, Algorithm string
+	TrustEmail                                      bool
+}
+
+// SignInProviders are the providers with their secrets, which are read from files.
+func (c Config) SignInProviders() ([]SignInProvider, error) {
+	var all []SignInProvider
+	for _, p := range c.Providers {
+		made := SignInProvider{Name: p.Name, Issuer: p.Issuer, ClientID: p.ClientID, Algorithm: p.Algorithm, TrustEmail: p.TrustEmail}
+		if p.ClientSecretFile != "" {
+			secret, err := os.ReadFile(p.ClientSecretFile)
+			if err != nil {
+				return nil, fmt.Errorf("provider %q: its client_secret_file: %w", p.Name, err)
+			}
+			made.ClientSecret = strings.TrimSpace(string(secret))
+		}
+		all = append(all, made)
 	}
 	return all, nil
 }

@@ -11,6 +11,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"sort"
@@ -25,21 +26,24 @@ const FileBytesMax = 1 << 20
 
 // A Config is all settings. What each means, its unit, special values and default is in settings.go, beside its key.
 type Config struct {
-	Listen        string
-	MetricsListen string
-	Data          string
-	Demo          bool
-	DemoPublic    bool
-	Ledger        Ledger
-	MasterKey     string // secret
-	MasterKeyFile string
-	Issuers       []Issuer
-	Throwaway     bool
-	Payment       Payment
-	Limits        Limits
-	Timeouts      Timeouts
-	Log           Log
-	ShutdownGrace time.Duration
+	Listen         string
+	MetricsListen  string
+	PublicURL      string
+	TrustedProxies []netip.Prefix
+	Data           string
+	Demo           bool
+	DemoPublic     bool
+	Ledger         Ledger
+	MasterKey      string // secret
+	MasterKeyFile  string
+	Issuers        []Issuer
+	Providers      []Provider
+	Throwaway      bool
+	Payment        Payment
+	Limits         Limits
+	Timeouts       Timeouts
+	Log            Log
+	ShutdownGrace  time.Duration
 }
 
 // Ledger is which database keeps everything.
@@ -51,14 +55,25 @@ type Ledger struct {
 
 // An Issuer is somebody whose word on who a customer is the operator takes.
 type Issuer struct {
-	Name      string
-	Audience  string
-	Algorithm string
-	Typ       string
-	JWKSURL   string
-	JWKSFile  string
-	PEMFile   string
-	Leeway    time.Duration
+	Name       string
+	Audience   string
+	Algorithm  string
+	Typ        string
+	JWKSURL    string
+	JWKSFile   string
+	PEMFile    string
+	Leeway     time.Duration
+	TrustEmail bool
+}
+
+// A Provider is an OpenID Connect provider where people may sign in.
+type Provider struct {
+	Name             string
+	Issuer           string
+	ClientID         string
+	ClientSecretFile string
+	Algorithm        string
+	TrustEmail       bool
 }
 
 // Payment is who moves the money.
@@ -88,6 +103,14 @@ type Limits struct {
 	LedgerQueueMax  int
 	PaymentTalksMax int
 	SubscribersMax  int
+
+	RateCustomer int
+	RateSale     int
+	RateStaff    int
+	RateAddress  int
+	RateSite     int
+	RateBurst    time.Duration
+	RateKeysMax  int
 }
 
 // Timeouts bound how long a connection may take.

@@ -67,6 +67,11 @@ issuers:
   - {name: partner, audience: tickets, algorithm: EdDSA, pem_file: /etc/onsale/partner.pem}
 log: {level: warn, format: json}
 shutdown_grace: 1m
+public_url: https://tickets.example
+trusted_proxies: "10.0.0.0/8, 192.0.2.7, 2001:db8::/32"
+sign_in_providers:
+  - {name: corp, issuer: "https://idp.example", client_id: onsale, client_secret_file: /etc/onsale/corp, trust_email: true}
+limits: {rate_customer: 7, rate_burst: 500ms}
 `
 
 func TestPrinted(t *testing.T) {
@@ -243,22 +248,30 @@ master_key: "s3cret\u0001"
 
 func TestSettingsThatDoNotGoTogether(t *testing.T) {
 	for name, c := range map[string]struct{ file, want string }{
-		"url with sqlite":     {"ledger: {url: 'postgres://x'}", "ledger.url (FILE:1): means nothing with ledger.kind sqlite"},
-		"postgres nowhere":    {"ledger: {kind: postgres}\nmaster_key_file: k", "ledger.url: is needed with ledger.kind postgres"},
-		"postgres, no key":    {"ledger: {kind: postgres, url: 'postgres://x'}", "master_key_file: is needed with ledger.kind postgres"},
-		"two keys":            {"master_key_file: k\nmaster_key: x", "and master_key are both set"},
-		"port":                {"listen: localhost:99999", "listen (FILE:1): \"localhost:99999\" must be host:port"},
-		"no port":             {"listen: localhost", "must be host:port"},
-		"issuer of nothing":   {"issuers: [{}]", "issuers[0] (FILE:1): audience is missing"},
-		"two key sources":     {"issuers: [{name: a, audience: b, algorithm: EdDSA, jwks_file: x, pem_file: y}]", "has 2 of jwks_url, jwks_file and pem_file"},
-		"no algorithm":        {"issuers: [{name: a, audience: b, algorithm: none, pem_file: y}]", `algorithm "none" must be one of`},
-		"keys over http":      {"issuers: [{name: a, audience: b, algorithm: EdDSA, jwks_url: 'http://idp/'}]", "jwks_url must begin with https://"},
-		"admission as issuer": {"issuers: [{name: a, audience: b, algorithm: EdDSA, pem_file: y, typ: admission+jwt}]", "are no identities"},
-		"issuer twice":        {"issuers: [{name: a, audience: b, algorithm: EdDSA, pem_file: y}, {name: a, audience: b, algorithm: EdDSA, pem_file: y}]", "is there twice"},
-		"unknown fault":       {"demo: true\npayment: {sandbox: {faults: {explode: 0.1}}}", `fault "explode" is unknown`},
-		"not YAML":            {"a: [", "line 1"},
-		"a list":              {"- a", "must be settings"},
-		"issuers as a word":   {"issuers: all", "must be a list"},
+		"url with sqlite":          {"ledger: {url: 'postgres://x'}", "ledger.url (FILE:1): means nothing with ledger.kind sqlite"},
+		"postgres nowhere":         {"ledger: {kind: postgres}\nmaster_key_file: k", "ledger.url: is needed with ledger.kind postgres"},
+		"postgres, no key":         {"ledger: {kind: postgres, url: 'postgres://x'}", "master_key_file: is needed with ledger.kind postgres"},
+		"two keys":                 {"master_key_file: k\nmaster_key: x", "and master_key are both set"},
+		"port":                     {"listen: localhost:99999", "listen (FILE:1): \"localhost:99999\" must be host:port"},
+		"no port":                  {"listen: localhost", "must be host:port"},
+		"issuer of nothing":        {"issuers: [{}]", "issuers[0] (FILE:1): audience is missing"},
+		"two key sources":          {"issuers: [{name: a, audience: b, algorithm: EdDSA, jwks_file: x, pem_file: y}]", "has 2 of jwks_url, jwks_file and pem_file"},
+		"no algorithm":             {"issuers: [{name: a, audience: b, algorithm: none, pem_file: y}]", `algorithm "none" must be one of`},
+		"keys over http":           {"issuers: [{name: a, audience: b, algorithm: EdDSA, jwks_url: 'http://idp/'}]", "jwks_url must begin with https://"},
+		"admission as issuer":      {"issuers: [{name: a, audience: b, algorithm: EdDSA, pem_file: y, typ: admission+jwt}]", "are no identities"},
+		"issuer twice":             {"issuers: [{name: a, audience: b, algorithm: EdDSA, pem_file: y}, {name: a, audience: b, algorithm: EdDSA, pem_file: y}]", "is there twice"},
+		"unknown fault":            {"demo: true\npayment: {sandbox: {faults: {explode: 0.1}}}", `fault "explode" is unknown`},
+		"not YAML":                 {"a: [", "line 1"},
+		"a list":                   {"- a", "must be settings"},
+		"issuers as a word":        {"issuers: all", "must be a list"},
+		"a public URL with a path": {"public_url: https://tickets.example/shop", "must be a scheme and a host alone"},
+		"a public URL without":     {"public_url: tickets.example", "must be a scheme and a host alone"},
+		"no network":               {"trusted_proxies: 10.0.0.0/33", "which is no network"},
+		"a rate below nothing":     {"limits: {rate_customer: -1}", "must be a whole number from 0 to"},
+		"a provider of nothing":    {"sign_in_providers: [{}]", "client_id is missing"},
+		"a provider, no way back":  {"sign_in_providers: [{name: a, issuer: 'https://i', client_id: c}]", "needs public_url"},
+		"a provider over http":     {"sign_in_providers: [{name: a, issuer: 'http://i', client_id: c}]", "must begin with https://"},
+		"a provider twice":         {"public_url: https://t\nsign_in_providers: [{name: a, issuer: 'https://i', client_id: c}, {name: a, issuer: 'https://i', client_id: c}]", "is there twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := write(t, c.file)

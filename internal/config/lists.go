@@ -11,8 +11,12 @@ import (
 // nodeType is a node of the file.
 type nodeType = *yaml.Node
 
-// issuersMax bounds the list of issuers.
-const issuersMax = 20
+// Limits of lists.
+const (
+	issuersMax   = 20
+	providersMax = 20
+	networksMax  = 1000
+)
 
 // readIssuers reads the list of issuers from the file.
 func (c *Config) readIssuers(l *loader, source string, n nodeType) {
@@ -32,10 +36,33 @@ func (c *Config) readIssuers(l *loader, source string, n nodeType) {
 			text(&issuer.Name, "name", "", ""), text(&issuer.Audience, "audience", "", ""), text(&issuer.Algorithm, "algorithm", "", ""),
 			text(&issuer.Typ, "typ", "JWT", ""), text(&issuer.JWKSURL, "jwks_url", "", ""), text(&issuer.JWKSFile, "jwks_file", "", ""),
 			text(&issuer.PEMFile, "pem_file", "", ""), length(&issuer.Leeway, 0, 5*time.Minute, "leeway", "0s", ""),
+			yesNo(&issuer.TrustEmail, "trust_email", ""),
 		}
 		issuer.Typ = "JWT"
 		readKeys(l, path, key, entry, rows)
 		c.Issuers = append(c.Issuers, issuer)
+	}
+}
+
+// readProviders reads the list of OpenID Connect providers from the file.
+func (c *Config) readProviders(l *loader, source string, n nodeType) {
+	c.Providers = nil
+	if n.Kind == yaml.ScalarNode && (n.Tag == "!!null" || n.Value == "") {
+		return
+	}
+	if n.Kind != yaml.SequenceNode || len(n.Content) > providersMax {
+		l.add("sign_in_providers", "must be a list of at most %d providers", providersMax)
+		return
+	}
+	path, _, _ := strings.Cut(source, ":")
+	for i, entry := range n.Content {
+		p := Provider{Algorithm: "RS256"}
+		rows := []setting{
+			text(&p.Name, "name", "", ""), text(&p.Issuer, "issuer", "", ""), text(&p.ClientID, "client_id", "", ""),
+			text(&p.ClientSecretFile, "client_secret_file", "", ""), text(&p.Algorithm, "algorithm", "RS256", ""), yesNo(&p.TrustEmail, "trust_email", ""),
+		}
+		readKeys(l, path, fmt.Sprintf("sign_in_providers[%d]", i), entry, rows)
+		c.Providers = append(c.Providers, p)
 	}
 }
 

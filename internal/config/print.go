@@ -33,7 +33,9 @@ func (c Config) Print(out io.Writer) error {
 			fmt.Fprintln(w)
 		}
 		doc := s.doc
-		if _, list := s.get().([]Issuer); !list {
+		switch s.get().(type) {
+		case []Issuer, []Provider: // only in a file
+		default:
 			doc += " [" + variable(s.key) + "]"
 		}
 		for _, line := range folded(doc, lineRunesMax-len(indent)) {
@@ -55,9 +57,24 @@ func printValue(w io.Writer, indent, name string, s setting) {
 		for _, i := range v {
 			fmt.Fprintf(w, "%s  - name: %s\n", indent, scalar(i.Name))
 			for _, row := range [][2]string{{"audience", i.Audience}, {"algorithm", i.Algorithm}, {"typ", i.Typ}, {"jwks_url", i.JWKSURL},
-				{"jwks_file", i.JWKSFile}, {"pem_file", i.PEMFile}, {"leeway", short(i.Leeway)}} {
+				{"jwks_file", i.JWKSFile}, {"pem_file", i.PEMFile}, {"leeway", short(i.Leeway)}, {"trust_email", onlyTrue(i.TrustEmail)}} {
 				if row[1] != "" {
-					fmt.Fprintf(w, "%s    %s: %s\n", indent, row[0], scalar(row[1]))
+					fmt.Fprintf(w, "%s    %s: %s\n", indent, row[0], plainBool(row[1]))
+				}
+			}
+		}
+	case []Provider:
+		if len(v) == 0 {
+			fmt.Fprintf(w, "%s%s: []\n", indent, name)
+			return
+		}
+		fmt.Fprintf(w, "%s%s:\n", indent, name)
+		for _, p := range v {
+			fmt.Fprintf(w, "%s  - name: %s\n", indent, scalar(p.Name))
+			for _, row := range [][2]string{{"issuer", p.Issuer}, {"client_id", p.ClientID}, {"client_secret_file", p.ClientSecretFile},
+				{"algorithm", p.Algorithm}, {"trust_email", onlyTrue(p.TrustEmail)}} {
+				if row[1] != "" {
+					fmt.Fprintf(w, "%s    %s: %s\n", indent, row[0], plainBool(row[1]))
 				}
 			}
 		}
@@ -80,6 +97,22 @@ func printValue(w io.Writer, indent, name string, s setting) {
 	default:
 		fmt.Fprintf(w, "%s%s: %v\n", indent, name, v)
 	}
+}
+
+// onlyTrue is "true", or "" for what is not worth a line.
+func onlyTrue(yes bool) string {
+	if yes {
+		return "true"
+	}
+	return ""
+}
+
+// plainBool is a text as YAML, where "true" is the truth and not a word.
+func plainBool(text string) string {
+	if text == "true" {
+		return text
+	}
+	return scalar(text)
 }
 
 var plain = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_./-]*$`)

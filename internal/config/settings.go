@@ -3,11 +3,14 @@ package config
 import (
 	"fmt"
 	"math"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"onsale/internal/guard"
 )
 
 // A setting is one row of the table.
@@ -28,6 +31,10 @@ func (c *Config) settings() []setting {
 			`Where customers' requests are taken, host:port; an empty host is every interface, port 0 a free one. Defaults to "127.0.0.1:8080".`),
 		text(&c.MetricsListen, "metrics_listen", "127.0.0.1:9090",
 			`Where /readyz and /metrics are served, host:port on a loopback interface; "" is nowhere. Defaults to "127.0.0.1:9090".`),
+		text(&c.PublicURL, "public_url", "",
+			`The address under which browsers reach this server, https://tickets.example, without a path; "" is not known: cookies are then for plain connections, and mails have no links. Defaults to "".`),
+		networks(&c.TrustedProxies, "trusted_proxies",
+			`Proxies whose word on where a request comes from is believed (Forwarded, X-Forwarded-For): networks or addresses, "10.0.0.0/8, 2001:db8::7". "" is nobody, with demo loopback. Defaults to "".`),
 		text(&c.Data, "data", "data",
 			`Folder of everything that this node keeps; locked while it runs. Defaults to "data".`),
 		yesNo(&c.Demo, "demo",
@@ -46,7 +53,9 @@ func (c *Config) settings() []setting {
 		text(&c.MasterKeyFile, "master_key_file", "",
 			`File with the master key, readable by this program's user alone; "" is a file in data, made where missing (not with PostgreSQL: every node needs the same). Defaults to "".`),
 		{key: "issuers", node: c.readIssuers, get: func() any { return c.Issuers }, set: onlyEmpty,
-			doc: `Whose tokens say who a customer is; only in a file. Each has name (iss), audience (aud), algorithm (EdDSA, ES256 or RS256: the only one), one of jwks_url, jwks_file, pem_file, and may have typ ("JWT") and leeway ("0s", at most 5m). Defaults to none.`},
+			doc: `Whose tokens say who a customer is; only in a file. Each has name (iss), audience (aud), algorithm (EdDSA, ES256 or RS256: the only one), one of jwks_url, jwks_file, pem_file, and may have typ ("JWT"), leeway ("0s", at most 5m) and trust_email (false; true: its verified addresses are those who sign in with a code). Defaults to none.`},
+		{key: "sign_in_providers", node: c.readProviders, get: func() any { return c.Providers }, set: onlyEmpty,
+			doc: `OpenID Connect providers where people may sign in; only in a file. Each has name (in /v1/sign-in/NAME/start), issuer (https://…), client_id, and may have client_secret_file, algorithm ("RS256") and trust_email (false). Needs public_url. Defaults to none.`},
 		yesNo(&c.Throwaway, "throwaway_issuer",
 			"Also takes tokens that `onsale token` makes for anybody; always so with demo. Defaults to false."),
 
@@ -76,6 +85,20 @@ func (c *Config) settings() []setting {
 			"Bookings that may talk with the payment provider at once, 1–1000000; more are told to come back. Defaults to 4096."),
 		number(&c.Limits.SubscribersMax, 1, 10_000_000, "limits.subscribers_max", 20_000,
 			"Seat streams that this node serves at once, 1–10000000. Defaults to 20000."),
+		number(&c.Limits.RateCustomer, 0, guard.RateMax, "limits.rate_customer", 5,
+			"Requests a second of one customer, 0–1000000; 0 is no limit. Defaults to 5."),
+		number(&c.Limits.RateSale, 0, guard.RateMax, "limits.rate_sale", 3,
+			"Of these holds and bookings, 0–1000000; 0 is no limit. Defaults to 3."),
+		number(&c.Limits.RateStaff, 0, guard.RateMax, "limits.rate_staff", 50,
+			"Requests a second of one customer who works for an organizer, at that work, 0–1000000; 0 is no limit. Defaults to 50."),
+		number(&c.Limits.RateAddress, 0, guard.RateMax, "limits.rate_address", 20,
+			"Requests a second of one address (IPv6: of one /64) by people who are not signed in, 0–1000000; 0 is no limit. Defaults to 20."),
+		number(&c.Limits.RateSite, 0, guard.RateMax, "limits.rate_site", 20_000,
+			"Requests a second of all together on this node, 0–1000000; 0 is no limit. Defaults to 20000."),
+		length(&c.Limits.RateBurst, 100*time.Millisecond, guard.BurstMax, "limits.rate_burst", "2s",
+			`How long a silence may be made up for at once, 100ms–1m: each rate may be exceeded that far. Defaults to "2s".`),
+		number(&c.Limits.RateKeysMax, 1000, guard.KeysMax, "limits.rate_keys_max", guard.KeysDefault,
+			"Customers, and addresses, that the rates remember, 1000–10000000; those not heard of for longest are forgotten. Defaults to 200000."),
 
 		length(&c.Timeouts.Read, time.Second, 10*time.Minute, "timeouts.read", "15s", `How long a request may take to arrive, 1s–10m. Defaults to "15s".`),
 		length(&c.Timeouts.Idle, time.Second, time.Hour, "timeouts.idle", "1m", `How long an idle connection is kept, 1s–1h. Defaults to "1m".`),
@@ -136,6 +159,39 @@ func length(into *time.Duration, least, most time.Duration, key, fallback, doc s
 			return fmt.Errorf("must be a length of time from %s to %s, such as 90s or 2m", short(least), short(most))
 		}
 		*into = d
+		return nil
+	}}
+}
+
+// networks reads a list of networks or single addresses, with commas between them.
+func networks(into *[]netip.Prefix, key, doc string) setting {
+	return setting{key: key, doc: doc, get: func() any {
+		var all []string
+		for _, p := range *into {
+			all = append(all, p.String())
+		}
+		return strings.Join(all, ", ")
+	}, set: func(text string) error {
+		*into = nil
+		for part := range strings.SplitSeq(text, ",") {
+			if part = strings.TrimSpace(part); part == "" {
+				continue
+			}
+			p, err := netip.ParsePrefix(part)
+			if err != nil {
+				var a netip.Addr
+				if a, err = netip.ParseAddr(part); err == nil {
+					p, err = a.Prefix(a.BitLen())
+				}
+			}
+			if err != nil || p.Addr().Zone() != "" {
+				return fmt.Errorf("has %.60q, which is no network such as 10.0.0.0/8 and no address", part)
+			}
+			*into = append(*into, p.Masked())
+		}
+		if len(*into) > networksMax {
+			return fmt.Errorf("has %d networks; at most %d", len(*into), networksMax)
+		}
 		return nil
 	}}
 }

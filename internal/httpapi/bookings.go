@@ -18,9 +18,10 @@ import (
 
 // A BookingRequest asks to pay for a hold.
 type BookingRequest struct {
-	Hold       string `json:"hold_id"`
-	Token      string `json:"payment_token,omitempty" doc:"names the means of payment at the provider; not needed where nothing is to be paid"`
-	AllowOther bool   `json:"accept_other_seats,omitempty" doc:"take other seats of the same price and at least as good, should these be lost while the payment is made"`
+	Hold       string     `json:"hold_id"`
+	Token      string     `json:"payment_token,omitempty" doc:"names the means of payment at the provider; not needed where nothing is to be paid"`
+	AllowOther bool       `json:"accept_other_seats,omitempty" doc:"take other seats of the same price and at least as good, should these be lost while the payment is made"`
+	Attendees  []Attendee `json:"attendees,omitempty" doc:"who will come, one for each place; needed where the event wants names and documents"`
 }
 
 // A Booking is an order as the API shows it.
@@ -36,6 +37,16 @@ type Booking struct {
 	Created  time.Time `json:"created_at"`
 	Updated  time.Time `json:"updated_at"`
 	Provider string    `json:"provider,omitempty"`
+	Exchange string    `json:"exchange_of,omitempty" doc:"the booking whose tickets it took the place of"`
+	Credit   int64     `json:"credit_minor,omitempty" doc:"what came over from there; price is what was paid beside it"`
+
+	Action *PaymentAction `json:"payment_action,omitempty" doc:"what the customer has to do before the payment can go on; in the answer to POST only"`
+}
+
+// A PaymentAction is what a customer has to do before a payment can go on (3-D Secure).
+type PaymentAction struct {
+	ClientSecret string `json:"client_secret,omitempty" doc:"for the provider's script on the page"`
+	RedirectURL  string `json:"redirect_url,omitempty" doc:"where the browser goes"`
 }
 
 // A Ticket as the API shows it.
@@ -49,6 +60,7 @@ type Ticket struct {
 	Category string `json:"category"`
 	Price    Money  `json:"price"`
 	Test     bool   `json:"test,omitempty" doc:"paid in a sandbox: no right of entry"`
+	Was      string `json:"was_ticket_id,omitempty" doc:"the ticket as which it was passed on"`
 	QR       string `json:"qr_text,omitempty" doc:"what the QR code says; only where one ticket is asked for"`
 }
 
@@ -73,25 +85,24 @@ func (a *api) bookingMake(w http.ResponseWriter, r *request) error {
 	if err := a.checkToken(r, hold, body.Token); err != nil {
 		return err
 	}
-	o, err := a.Booking.Book(r.Context(), booking.Request{
+	return a.book(w, r, booking.Request{
 		Customer: r.customer, Hold: hold, Token: body.Token, AllowOther: body.AllowOther, Key: a.key(r, fields),
-	})
+	}, body.Attendees)
+}
+
+// bookingPending answers a booking that its provider has not decided, with what the customer has to do for it.
+func (a *api) bookingPending(w http.ResponseWriter, r *request, b booking.Booked) error {
+	w.Header().Set("Retry-After", "2")
+	shown, err := a.showBooking(r, &b.Order)
 	if err != nil {
 		return err
 	}
-	switch o.State {
-	case ledger.OrderPaid, ledger.OrderRefunded:
-		return a.booking(w, r, http.StatusCreated, o)
-	case ledger.OrderPending:
-		w.Header().Set("Retry-After", "2")
-		return a.booking(w, r, http.StatusAccepted, o)
-	case ledger.OrderFailed:
-		if o.Reason == ledger.ReasonWrongAmount || o.Reason == ledger.ReasonEventCancelled {
-			return &fault.Error{Code: fault.Conflict, Detail: "the payment is given back: " + o.Reason, Order: o.ID}
-		}
-		return &fault.Error{Code: fault.PaymentDeclined, Detail: "the provider said: " + o.Reason, Order: o.ID}
+	if b.Action != nil {
+		shown.Action = &PaymentAction{ClientSecret: b.Action.ClientSecret, RedirectURL: b.Action.RedirectURL}
+		w.Header().Set("Cache-Control", "no-store")
 	}
-	return a.bookingEnded(r, &o)
+	w.Header().Set("Location", "/v1/bookings/"+shown.ID)
+	return write(w, http.StatusAccepted, shown)
 }
 
 // checkToken refuses a means of payment that no provider can take, before a payment begins for it.
@@ -100,14 +111,15 @@ func (a *api) checkToken(r *request, hold id.ID, token string) error {
 	if len(token) > payment.TokenBytesMax || strings.ContainsFunc(token, unicode.IsControl) {
 		return bad
 	}
-	if token != "" {
-		return nil
-	}
 	h, err := a.Ledger.Hold(r.Context(), hold)
-	if err == nil && h.Customer == r.customer && h.Total() > 0 {
+	switch {
+	case err != nil || h.Customer != r.customer: // the ledger says what is wrong with the hold
+	case h.Exchange != 0:
+		return &fault.Error{Code: fault.Invalid, Field: "hold_id", Detail: "this hold is for an exchange: send it to /v1/bookings/" + h.Exchange.Text(id.Order) + "/exchange"}
+	case token == "" && h.Total() > 0:
 		return bad
 	}
-	return nil // the ledger says what is wrong with the hold
+	return nil
 }
 
 // bookingEnded is the fault of a booking that is EXPIRED. Its hold may go on, where only the payment was given up.
@@ -149,6 +161,9 @@ func (a *api) showBooking(r *request, o *ledger.Order) (Booking, error) {
 		ID: o.ID.Text(id.Order), Hold: o.Hold.Text(id.Hold), Event: o.Event.Text(id.Event), State: o.State.String(), Reason: o.Reason,
 		Price: Money{o.Amount, o.Currency}, Rescued: o.Rescued, Created: o.Created.Std(), Updated: o.Updated.Std(), Provider: o.Provider,
 	}
+	if o.Exchange != 0 {
+		shown.Exchange, shown.Credit = o.Exchange.Text(id.Order), o.Credit
+	}
 	for i := range o.Tickets {
 		shown.Tickets = append(shown.Tickets, a.showTicket(names, &o.Tickets[i], o.Currency))
 	}
@@ -156,11 +171,15 @@ func (a *api) showBooking(r *request, o *ledger.Order) (Booking, error) {
 }
 
 func (a *api) showTicket(names planNames, t *ledger.Ticket, currency string) Ticket {
-	return Ticket{
+	shown := Ticket{
 		ID: t.ID.Text(id.Ticket), Booking: t.Order.Text(id.Order), Event: t.Event.Text(id.Event), State: t.State.String(),
 		Seat: names.seat(t.Seat), Area: names.area(t.Area), Category: names.plan.Categories[t.Category].Key,
 		Price: Money{t.Total, currency}, Test: a.Demo,
 	}
+	if t.Was != 0 {
+		shown.Was = t.Was.Text(id.Ticket)
+	}
+	return shown
 }
 
 func (a *api) bookingGet(w http.ResponseWriter, r *request) error {

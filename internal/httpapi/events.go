@@ -40,6 +40,10 @@ type Event struct {
 	LimitEvent int           `json:"limit_per_customer" doc:"0: no limit"`
 	HoldMax    int           `json:"seats_per_hold_max"`
 	HoldTTLMS  int64         `json:"hold_ttl_ms"`
+	Refunds    *RefundRule   `json:"refunds,omitempty" doc:"missing: customers cannot give tickets back by themselves"`
+	Exchanges  *ExchangeRule `json:"exchanges,omitempty" doc:"missing: customers cannot exchange tickets"`
+	Transfers  *time.Time    `json:"transfers_until,omitempty" doc:"missing: customers cannot pass tickets on"`
+	Documents  bool          `json:"documents_required,omitempty" doc:"each ticket names its attendee and their identity document"`
 	Left       *Left         `json:"left,omitempty" doc:"missing where the event is not loaded on this node"`
 }
 
@@ -51,6 +55,19 @@ type Tier struct {
 	Fee      Money  `json:"fee"`
 	Tax      Money  `json:"tax"`
 	Total    Money  `json:"total" doc:"what is to be paid for a place, with everything"`
+}
+
+// A RefundRule says until when customers may give tickets back, and what is kept of each.
+type RefundRule struct {
+	Until    time.Time `json:"until"`
+	FeeBP    int64     `json:"fee_bp,omitempty" doc:"a share of what the ticket cost, in basis points: 1000 is 10 %"`
+	FeePlace int64     `json:"fee_minor,omitempty" doc:"beside that"`
+}
+
+// An ExchangeRule says until when customers may exchange tickets, and what is kept of each.
+type ExchangeRule struct {
+	Until time.Time `json:"until"`
+	Fee   int64     `json:"fee_minor,omitempty"`
 }
 
 // Left is how much is left, as far as this node has heard.
@@ -173,6 +190,17 @@ func (a *api) event(e *catalog.Event) Event {
 		doors := e.Doors.In(zone)
 		shown.Doors = &doors
 	}
+	if r := e.Refunds; !r.Until.IsZero() {
+		shown.Refunds = &RefundRule{Until: r.Until.In(zone), FeeBP: r.FeeBP, FeePlace: r.FeePlace}
+	}
+	if r := e.Exchanges; !r.Until.IsZero() {
+		shown.Exchanges = &ExchangeRule{Until: r.Until.In(zone), Fee: r.Fee}
+	}
+	if r := e.Transfers; !r.Until.IsZero() {
+		until := r.Until.In(zone)
+		shown.Transfers = &until
+	}
+	shown.Documents = e.Documents
 	for _, t := range e.Tiers {
 		// Priced as the ledger prices it, with a category of its own.
 		row := ledger.Event{TaxIncluded: e.TaxIncluded, Tiers: []ledger.Tier{{Face: t.Face, Fee: t.Fee, TaxBP: t.TaxBP}}}

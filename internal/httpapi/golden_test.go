@@ -254,7 +254,7 @@ func leaksNothing(t testing.TB, name string, got reply) {
 
 // unreachable are the faults that no request can bring about by itself in a test, by route and code; "*" is any route.
 var unreachable = map[string]string{
-	"booking_make limit_reached":          "a limit by document: documents come with sign-in (Commerce)",
+	"booking_exchange limit_reached":      "as booking_make has it",
 	"hold_make sold_out":                  "needs a whole hall: TestSoldOut",
 	"* internal":                          "TestInternalSaysNothing, for all routes alike",
 	"payment_webhook payment_unavailable": "needs a provider that answers Lookup and fails Cancel: booking's tests",

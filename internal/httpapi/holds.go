@@ -19,6 +19,7 @@ type HoldRequest struct {
 	Area     string       `json:"area_id,omitempty" doc:"places in this area"`
 	Quantity int          `json:"quantity,omitempty" doc:"how many places in the area"`
 	Best     *BestRequest `json:"best_available,omitempty" doc:"the best seats there are"`
+	Exchange *ExchangeOf  `json:"exchange_of,omitempty" doc:"the tickets that these are to take the place of"`
 }
 
 // A BestRequest asks for the best available seats.
@@ -45,6 +46,7 @@ type Hold struct {
 	Adjacency string    `json:"adjacency,omitempty" doc:"how closely the seats are together"`
 	Orphans   []string  `json:"orphan_seat_ids,omitempty" doc:"free seats that the choice leaves alone"`
 	Booking   string    `json:"booking_id,omitempty" doc:"the booking that pays for it"`
+	Exchange  string    `json:"exchange_of,omitempty" doc:"the booking whose tickets it is to take the place of"`
 }
 
 // A Line is one place and its price.
@@ -80,6 +82,9 @@ func (a *api) holdMake(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	claim := inventory.Claim{ID: hold, Event: event, Customer: r.customer, Key: a.key(r, fields)}
+	if claim.Exchange, err = exchangeOf(body.Exchange); err != nil {
+		return err
+	}
 	held, err := a.claim(r, names, claim, body)
 	if err != nil {
 		return a.notLoaded(e, err)
@@ -188,6 +193,9 @@ func showHold(names planNames, h *ledger.Hold) Hold {
 	}
 	if h.Order != 0 {
 		shown.Booking = h.Order.Text(id.Order)
+	}
+	if h.Exchange != 0 {
+		shown.Exchange = h.Exchange.Text(id.Order)
 	}
 	for _, l := range h.Lines {
 		line := Line{Category: names.plan.Categories[l.Category].Key, Face: l.Face, Fee: l.Fee, Tax: l.Tax, Total: l.Total}

@@ -21,6 +21,7 @@ import (
 
 	"onsale/internal/booking"
 	"onsale/internal/catalog"
+	"onsale/internal/door"
 	"onsale/internal/fault"
 	"onsale/internal/id"
 	"onsale/internal/identity"
@@ -56,6 +57,8 @@ type Options struct {
 	Identity Authenticator
 	// People are sign-ins, profiles, members; nil: nobody can sign in here, and nobody has a profile.
 	People *identity.Service
+	// Codes says that one-time codes can be mailed.
+	Codes bool
 	// Providers are who else signs people in (OpenID Connect), by the name that their paths have.
 	Providers map[string]OIDC
 	Roles     Roles // Defaults to People; where neither is there nobody has a role
@@ -71,6 +74,16 @@ type Options struct {
 	FieldKey []byte
 	// TicketKey is the key that signs what is shown of a ticket; Test marks it as paid in a sandbox.
 	TicketKey func() (ticket.Key, error)
+	// Door lets people in.
+	Door *door.Service
+	// Resend sends the tickets of an order by mail again; nil: no mail is sent from here.
+	Resend func(ctx context.Context, order id.ID) error
+	// EventChanged hears of each event that organizers make or change, so that it is sold as they say; may be nil.
+	EventChanged func(ctx context.Context) error
+	// Restart lets an event sell again that was stopped because an invariant was found broken; nil: not from here.
+	Restart func(ctx context.Context, event id.ID) error
+	// Audit recomputes what was promised of an event and gives a report that is good JSON; nil: not from here.
+	Audit func(ctx context.Context, event id.ID) (report any, ok bool, err error)
 	// JWKS is the public keys as a JSON Web Key Set.
 	JWKS func() ([]byte, error)
 	// Webhook takes a provider's notices, by the provider's name.

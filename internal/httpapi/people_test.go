@@ -116,6 +116,10 @@ func TestGoldenSignIn(t *testing.T) {
 		w.golden("sign_in_ask/"+name, ask{method: "POST", path: "/v1/sign-in", body: body})
 	}
 
+	w.api.Codes = false
+	w.golden("sign_in_ask/no_mail", asking)
+	w.api.Codes = true
+
 	code := func(name, code string, header http.Header) reply {
 		return w.golden("sign_in/"+name, ask{method: "POST", path: "/v1/sign-in/code", body: fmt.Sprintf(`{"email":"ann@example.com","code":%q}`, code), header: header})
 	}

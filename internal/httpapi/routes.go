@@ -57,6 +57,8 @@ var (
 	holdFaults = []fault.Code{
 		fault.EventUnknown, fault.SeatUnknown, fault.SeatsTaken, fault.PlacesTaken, fault.NoSeatsFound, fault.LimitReached,
 		fault.SoldOut, fault.NotOnSale, fault.Paused, fault.OrphanSeat, fault.KeyReused, fault.Invalid, fault.OutcomeUnknown,
+		// Of the tickets that it is to take the place of.
+		fault.OrderUnknown, fault.WrongCustomer, fault.TicketUnknown, fault.NotExchangeable, fault.Conflict, fault.PaymentInProgress,
 	}
 )
 
@@ -123,5 +125,5 @@ func (a *api) table() []route {
 			Notes: "Signed by the provider; harmless twice, late or out of order.", AnswerType: "text/plain",
 			Faults: []fault.Code{fault.BodyTooLarge, fault.NotFound, fault.PaymentUnavailable, fault.OutcomeUnknown}, handle: a.paymentWebhook},
 	}
-	return slices.Concat(all, a.signInRoutes(), a.meRoutes())
+	return slices.Concat(all, a.signInRoutes(), a.meRoutes(), a.refundRoutes(), a.exchangeRoutes(), a.transferRoutes(), a.checkInRoutes())
 }

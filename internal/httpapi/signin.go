@@ -50,7 +50,7 @@ func (a *api) signInRoutes() []route {
 	return []route{
 		{Method: "POST", Path: "/v1/sign-in", ID: "sign_in_ask", Who: public, Tag: "People", Summary: "Ask for a one-time code by mail",
 			Notes: "The answer is the same for every address. It sets the cookie of the browser to which the code is bound.",
-			Body:  SignInRequest{}, Answer: SignInAsked{}, Status: []int{202}, Faults: []fault.Code{fault.Invalid}, handle: a.signInAsk},
+			Body:  SignInRequest{}, Answer: SignInAsked{}, Status: []int{202}, Faults: []fault.Code{fault.Invalid, fault.NotFound}, handle: a.signInAsk},
 		{Method: "POST", Path: "/v1/sign-in/code", ID: "sign_in", Who: public, Tag: "People", Summary: "Sign in with the code",
 			Notes: "Five tries a code. It sets the cookie of the sign-in, which stands for the bearer token in all other calls.",
 			Body:  SignInCode{}, Answer: SignIn{}, Faults: []fault.Code{fault.Invalid, fault.CodeWrong}, handle: a.signIn},
@@ -82,7 +82,7 @@ func (a *api) signInAsk(w http.ResponseWriter, r *request) error {
 	if _, err := read(w, r, &body); err != nil {
 		return err
 	}
-	if a.People == nil {
+	if a.People == nil || !a.Codes {
 		return errNoPeople
 	}
 	if body.Locale == "" {

@@ -23,6 +23,7 @@ import (
 	"onsale/internal/catalog"
 	"onsale/internal/catalog/eventfile"
 	"onsale/internal/control"
+	"onsale/internal/door"
 	"onsale/internal/id"
 	"onsale/internal/identity"
 	"onsale/internal/inventory"
@@ -170,7 +171,13 @@ tiers:
   - { category: CAT2, name: Category 2, face: "40.00", fee: "2.50" }
   - { category: STANDING, name: Standing, face: "30.00" }
 performances:
-  - { key: now, starts: "2027-06-01T20:00", doors: "2027-06-01T19:00" }
+  - key: now
+    starts: "2027-06-01T20:00"
+    doors: "2027-06-01T19:00"
+    refunds: { until_before: 24h, fee_percent: 10 }
+    exchanges: { until_before: 24h, fee: "2.00" }
+    transfers: { until_before: 3h }
+    gates: [{ key: north, name: North, sections: [A] }, { key: south, name: South, sections: [FLOOR] }]
   - key: cheap
     starts: "2027-06-02T20:00"
     title: Open rehearsal
@@ -178,6 +185,7 @@ performances:
     tiers: [{ category: PREMIUM, face: "0" }, { category: CAT1, face: "0" }, { category: CAT2, face: "0" }, { category: STANDING, face: "0" }]
   - { key: refuse, starts: "2027-06-03T20:00", orphans: { mode: refuse } }
   - { key: later, starts: "2027-06-04T20:00", sale: { opens: "2027-04-01T10:00" } }
+  - { key: named, starts: "2027-06-06T20:00", documents: true, limits: { event: 2, document: 1 }, transfers: { until_before: 3h }, exchanges: { until: "2027-03-01T10:05:00Z" } }
   - { key: draft, starts: "2027-06-05T20:00", state: draft }
 `
 
@@ -209,10 +217,13 @@ func newWorld(t testing.TB) *world {
 	seed := bytes.Repeat([]byte{7}, ed25519.SeedSize)
 	w.api, err = newAPI(Options{
 		Catalog: w.catalog, Inventory: w.inventory, Booking: w.booking, Ledger: w.ledger, Commands: w.batcher,
-		Identity: authenticator{verifier}, People: w.people, Roles: w.roles, NewID: w.newID, FieldKey: []byte("a key of a test, long enough"),
+		Identity: authenticator{verifier}, People: w.people, Codes: true, Roles: w.roles, NewID: w.newID, FieldKey: []byte("a key of a test, long enough"),
 		TicketKey: func() (ticket.Key, error) {
 			return ticket.Key{KID: "0A1B2C3D", Private: ed25519.NewKeyFromSeed(seed), Test: true}, nil
 		},
+		Door: door.New(door.Options{Shard: w.batcher, Events: w.catalog, Test: true, Keys: func() ticket.PublicKeys {
+			return ticket.PublicKeys{"0A1B2C3D": {Key: ed25519.NewKeyFromSeed(seed).Public().(ed25519.PublicKey), Test: true}}
+		}}),
 		JWKS:     func() ([]byte, error) { return []byte(`{"keys":[]}`), nil },
 		Webhooks: map[string]func(context.Context, payment.Header, []byte) error{"sandbox": w.booking.Webhook},
 		Observe: func(route string, status int, _ time.Duration) {
