@@ -127,17 +127,7 @@ func (s *Service) CheckIn(ctx context.Context, scan Scan) (Entry, error) {
 		}
 	}
 	r, err := s.o.Shard.Do(ctx, ledger.CheckIn{Ticket: number, Event: scan.Event, Gate: scan.Gate, Device: scan.Device, By: scan.By})
-	if err != nil {
-		return entry, err
-	}
-	return entry.with(r), faultOf(r)
-}
-
-func faultOf(r ledger.Result) error {
-	if r.Fault != nil {
-		return r.Fault
-	}
-	return nil
+	return entry.with(r), err // a refusal has the first use with it
 }
 
 // with fills in what the ledger answered.
@@ -199,9 +189,6 @@ func (s *Service) Undo(ctx context.Context, event, number, by id.ID, reason stri
 		return Entry{}, &fault.Error{Code: fault.Invalid, Field: "reason", Detail: "the reason " + bad}
 	}
 	r, err := s.o.Shard.Do(ctx, ledger.UndoCheckIn{Ticket: number, Event: event, By: by, Reason: reason})
-	if err == nil {
-		err = faultOf(r)
-	}
 	if err != nil {
 		return Entry{}, err
 	}

@@ -116,9 +116,6 @@ func (s *Service) fact(ctx context.Context, event id.ID, device string, by id.ID
 	r, err := s.o.Shard.Do(ctx, ledger.CheckIn{
 		Ticket: f.Ticket, Event: event, Gate: f.Gate, Device: device, By: by, Offline: true, At: ledger.TimeOf(f.At),
 	})
-	if err == nil {
-		err = faultOf(r)
-	}
 	if err != nil {
 		out.Err = err
 		return out
