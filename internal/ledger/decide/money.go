@@ -182,7 +182,7 @@ func (w *Work) captureRefused(o *Order, p *Payment, c ledger.RecordPayment) (led
 	if c.Refund == 0 {
 		return ledger.Result{}, invalid("refund", "the refund's id is needed")
 	}
-	if o.State != ledger.OrderPaid || o.Payment != p.ID {
+	if o.State != ledger.OrderPaid || o.Payment != p.ID || o.Amount == 0 { // its tickets are not paid with it
 		w.paymentSet(p)
 		p.State = ledger.PaymentCaptureRefused
 		w.notice(o, ledger.NoticePayment, false, 0)
