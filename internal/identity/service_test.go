@@ -275,6 +275,22 @@ func TestE2FiveTriesHoweverTheyAreSent(t *testing.T) {
 	wantFault(t, finish(0, mail.Code), fault.CodeWrong)
 }
 
+// A stranger who asks for and tries codes of ann's address stands in nobody's way.
+func TestE2OtherBrowsersAreInNobodysWay(t *testing.T) {
+	h := newHouse(t)
+	s := h.node()
+	mine, strange := identity.NewBrowser(), identity.NewBrowser()
+	mail := h.code(s, "ann@example.com", mine)
+	h.code(s, "ann@example.com", strange)
+	for range 10 {
+		_, err := s.FinishSignIn(t.Context(), identity.Finish{Email: "ann@example.com", Browser: strange, Code: wrong(mail.Code)})
+		wantFault(t, err, fault.CodeWrong)
+	}
+	if _, err := s.FinishSignIn(t.Context(), identity.Finish{Email: "ann@example.com", Browser: mine, Code: mail.Code}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestE2ACodeOpensOneSignIn(t *testing.T) {
 	h := newHouse(t)
 	nodes := []*identity.Service{h.node(), h.node()}
