@@ -33,27 +33,12 @@ func (c *DoctorCmd) Run(ctx context.Context, k *kong.Context) error {
 	if err != nil {
 		return err
 	}
-	ill := false
-	for _, f := range app.Doctor(ctx, s) {
-		sign := "ok  "
-		switch {
-		case f.Warn:
-			sign = "look"
-		case !f.Well:
-			sign, ill = "MEND", true
-		}
-		fmt.Fprintf(k.Stdout, "%s  %-14s  %s\n", sign, f.What, f.Says)
-		if f.Mend != "" {
-			fmt.Fprintf(k.Stdout, "      %-14s  → %s\n", "", f.Mend)
-		}
+	serve := app.Check{What: "configuration", Says: "serve takes it", Ask: func(context.Context) error { return configured.CheckServe() }}
+	ill, err := app.PrintFindings(k.Stdout, app.Doctor(ctx, s, serve))
+	if err == nil && ill {
+		err = errIll
 	}
-	if err := configured.CheckServe(); err != nil {
-		fmt.Fprintf(k.Stdout, "look  %-14s  %v\n", "configuration", err)
-	}
-	if ill {
-		return errIll
-	}
-	return nil
+	return err
 }
 
 // MigrateCmd is `onsale migrate`.

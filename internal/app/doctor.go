@@ -2,34 +2,27 @@ package app
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
-	_ "modernc.org/sqlite"             // the driver "sqlite"
-
-	"onsale/internal/control"
 	"onsale/internal/disk"
-	"onsale/internal/ledger/postgres"
-	"onsale/internal/ledger/sqlite"
-	"onsale/internal/sqlmigrate"
 )
 
 // Bounds of what the doctor finds healthy.
 const (
-	diskFreeLow  = 1 << 30 // bytes
-	fsyncSlow    = 20 * time.Millisecond
-	clockAhead   = 2 * time.Second
-	doctorTime   = 30 * time.Second
-	shardSchema  = "shard"
-	controlTable = "control"
+	diskFreeLow = 1 << 30 // bytes
+	fsyncSlow   = 20 * time.Millisecond
+	clockAhead  = 2 * time.Second
+	doctorTime  = 30 * time.Second
 )
 
 // A Finding is one thing that the doctor looked at. Mend says what to do where it is not well.
@@ -41,26 +34,80 @@ type Finding struct {
 	Mend string
 }
 
-// Doctor looks at what the settings name, changing nothing but for a file in the data folder that it takes away again.
-func Doctor(ctx context.Context, s Settings) []Finding {
-	ctx, cancel := context.WithTimeout(ctx, doctorTime)
-	defer cancel()
-	d := &doctor{Settings: s}
-	d.folder()
-	d.disk()
-	d.key()
-	if s.Ledger == Postgres {
-		d.postgres(ctx)
-	} else {
-		d.sqlite(ctx)
+// PrintFindings writes findings for people, and says whether something must be mended before selling.
+func PrintFindings(w io.Writer, all []Finding) (ill bool, err error) {
+	for _, f := range all {
+		sign := "ok  "
+		switch {
+		case f.Warn:
+			sign = "look"
+		case !f.Well:
+			sign, ill = "MEND", true
+		}
+		if _, err := fmt.Fprintf(w, "%s  %-14s  %s\n", sign, f.What, f.Says); err != nil {
+			return ill, err
+		}
+		if f.Mend != "" {
+			if _, err := fmt.Fprintf(w, "      %-14s  → %s\n", "", f.Mend); err != nil {
+				return ill, err
+			}
+		}
 	}
-	d.ports()
-	return d.findings
+	return ill, nil
+}
+
+// A Check asks somebody outside, as the doctor and the start do. See CheckStripe, CheckSMTP.
+type Check struct {
+	What string
+	Says string // where it is well
+	Mend string // where it is not
+	Ask  func(context.Context) error
+}
+
+// Doctor looks at what the settings name, changing nothing but for a file in the data folder that it takes away again, and
+// then asks whoever else is to be asked.
+func Doctor(ctx context.Context, s Settings, outside ...Check) []Finding {
+	return (&doctor{Settings: s, now: time.Now, free: freeBytes, measure: disk.Measure}).look(ctx, outside)
 }
 
 type doctor struct {
 	Settings
 	findings []Finding
+
+	now     func() time.Time
+	free    func(dir string) (uint64, error)
+	measure func(dir string) (disk.Report, error)
+}
+
+func (d *doctor) look(ctx context.Context, outside []Check) []Finding {
+	ctx, cancel := context.WithTimeout(ctx, doctorTime)
+	defer cancel()
+	usable := d.folder()
+	d.disk()
+	switch {
+	case d.Ledger == Postgres:
+		d.postgres(ctx)
+	case usable:
+		d.sqlite(ctx)
+	}
+	if usable {
+		d.key(ctx)
+	}
+	d.signIn()
+	d.prices(ctx)
+	for _, c := range outside {
+		d.ask(ctx, c)
+	}
+	d.ports()
+	return d.findings
+}
+
+func (d *doctor) ask(ctx context.Context, c Check) {
+	if err := c.Ask(ctx); err != nil {
+		d.ill(c.What, err, c.Mend)
+		return
+	}
+	d.well(c.What, "%s", c.Says)
 }
 
 func (d *doctor) well(what, format string, args ...any) {
@@ -68,68 +115,109 @@ func (d *doctor) well(what, format string, args ...any) {
 }
 
 func (d *doctor) ill(what string, err error, mend string) {
-	d.findings = append(d.findings, Finding{What: what, Says: err.Error(), Mend: mend})
+	var lines []string // of a cause that comes in several, each once, in one line
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.TrimSpace(line); line != "" && !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	d.findings = append(d.findings, Finding{What: what, Says: strings.Join(lines, " "), Mend: mend})
 }
 
 func (d *doctor) warn(what, says, mend string) {
 	d.findings = append(d.findings, Finding{What: what, Warn: true, Says: says, Mend: mend})
 }
 
-func (d *doctor) folder() {
+// folder says whether what lies in the data folder can be looked at.
+func (d *doctor) folder() (usable bool) {
 	const what = "data folder"
 	info, err := os.Stat(d.Data)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		d.warn(what, d.Data+" does not exist yet", "serve makes it; check that this is the path you mean")
-		return
+		return true
 	case err != nil:
 		d.ill(what, err, "give this user the right to read it")
-		return
+		return false
 	case !info.IsDir():
 		d.ill(what, fmt.Errorf("%s is no folder", d.Data), "name a folder with --data")
-		return
+		return false
 	}
 	f, err := os.CreateTemp(d.Data, "doctor-*")
 	if err != nil {
-		d.ill(what, err, "give this user the right to write into it, or make room on its disk")
-		return
+		d.ill(what, fmt.Errorf("%s cannot be written to: %w", d.Data, cause(err)), "give this user the right to write into it, or make room on its disk")
+		return false
 	}
 	_ = f.Close()
 	_ = os.Remove(f.Name())
 	if info.Mode().Perm()&0o077 != 0 {
 		d.warn(what, fmt.Sprintf("%s can be read by others (%v)", d.Data, info.Mode().Perm()), "chmod 700 "+d.Data)
-		return
+		return true
 	}
-	unlock, err := lockFolder(d.Data)
-	if errors.Is(err, ErrLocked) {
-		d.well(what, "%s, in use by a running server", d.Data)
-		return
-	}
+	state, err := (&App{Settings: d.Settings}).restoring()
 	if err != nil {
-		d.ill(what, err, "give this user the right to write into it")
-		return
+		d.ill(what, err, "empty the folder and restore a backup into it")
+		return false
 	}
-	_ = unlock()
-	d.well(what, "%s", d.Data)
+	if state != nil {
+		d.ill(what, fmt.Errorf("the restore of backup %s into %s was interrupted", state.Backup, d.Data), "run onsale restore with the same backup again: it goes on where it was")
+		return false
+	}
+	d.locked(what)
+	return true
+}
+
+// cause is the error without the path, which may be of a random name.
+func cause(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+// locked says whether another process has the folder.
+func (d *doctor) locked(what string) {
+	unlock, err := lockFolder(d.Data)
+	switch {
+	case errors.Is(err, ErrLocked):
+		conn, err := net.Dial("unix", socketPath(d.Data))
+		if err != nil {
+			d.warn(what, d.Data+" is in use by another process, which answers no commands", "a command or a restore that is running is fine; else find it (fuser "+filepath.Join(d.Data, lockName)+") and stop it before you start a server")
+			return
+		}
+		_ = conn.Close()
+		d.well(what, "%s, in use by a running server", d.Data)
+	case err != nil:
+		d.ill(what, cause(err), "give this user the right to write into it")
+	default:
+		_ = unlock()
+		d.well(what, "%s", d.Data)
+	}
+}
+
+func freeBytes(dir string) (uint64, error) {
+	var room syscall.Statfs_t
+	if err := syscall.Statfs(dir, &room); err != nil {
+		return 0, err
+	}
+	return room.Bavail * uint64(room.Bsize), nil
 }
 
 func (d *doctor) disk() {
 	const what = "disk"
 	dir := d.Data
 	for dir != filepath.Dir(dir) {
-		if _, err := os.Stat(dir); err == nil {
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
 			break
 		}
 		dir = filepath.Dir(dir)
 	}
-	var room syscall.Statfs_t
-	if err := syscall.Statfs(dir, &room); err == nil {
-		if free := room.Bavail * uint64(room.Bsize); free < diskFreeLow {
-			d.ill(what, fmt.Errorf("%d MiB are free", free>>20), "make room: a full disk stops the sale")
-			return
-		}
+	if free, err := d.free(dir); err == nil && free < diskFreeLow {
+		d.ill(what, fmt.Errorf("%d MiB are free", free>>20), "make room, at least 1 GiB: a full disk stops the sale")
+		return
 	}
-	report, err := disk.Measure(dir)
+	report, err := d.measure(dir)
 	switch {
 	case errors.Is(err, disk.ErrMemory):
 		d.ill(what, err, "put the data folder on a disk: what is sold would be lost with the power")
@@ -142,133 +230,14 @@ func (d *doctor) disk() {
 	}
 }
 
-func (d *doctor) key() {
-	const what = "master key"
-	path := d.MasterKeyFile
-	if d.MasterKey == "" && path == "" {
-		path = filepath.Join(d.Data, masterFile)
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			d.warn(what, "there is none yet", "serve makes one in the data folder; keep a copy of it apart from the backups")
-			return
-		}
-	}
-	a := &App{Settings: d.Settings}
-	if _, err := a.master(); err != nil {
-		d.ill(what, err, "put the key back from where you keep it: without it no ticket can be signed")
-		return
-	}
-	if path == "" {
-		d.well(what, "from the environment")
-		return
-	}
-	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
-		d.ill(what, fmt.Errorf("%s can be read by others (%v)", path, info.Mode().Perm()), "chmod 600 "+path)
-		return
-	}
-	d.well(what, "%s", path)
-}
-
-func (d *doctor) sqlite(ctx context.Context) {
-	for _, file := range []struct {
-		name   string
-		states fs.FS
-	}{{ShardFile, sqlite.Migrations()}, {controlFile, control.Migrations(sqlmigrate.SQLite)}} {
-		path := filepath.Join(d.Data, file.name)
-		what := file.name
-		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			d.well(what, "not there yet; serve makes it")
-			continue
-		}
-		db, err := sql.Open("sqlite", sqlite.ReadOnlyDSN(path))
-		if err != nil {
-			d.ill(what, err, "restore the file from a backup")
-			continue
-		}
-		d.file(ctx, what, db, file.states)
-		_ = db.Close()
-	}
-}
-
-func (d *doctor) file(ctx context.Context, what string, db *sql.DB, states fs.FS) {
-	var found string
-	if err := db.QueryRowContext(ctx, `PRAGMA quick_check(1)`).Scan(&found); err != nil || found != "ok" {
-		if err == nil {
-			err = errors.New(found)
-		}
-		d.ill(what, err, "the file is damaged: stop the server and restore it from a backup")
-		return
-	}
-	state, err := sqlmigrate.Status(ctx, db, sqlmigrate.SQLite, "", states)
-	d.schema(what, state, err)
-}
-
-func (d *doctor) schema(what string, state sqlmigrate.State, err error) {
-	switch {
-	case errors.Is(err, sqlmigrate.ErrNewer):
-		d.ill(what, err, "run the version that wrote it, or a newer one")
-	case err != nil:
-		d.ill(what, err, "see the message")
-	case state.Pending():
-		d.warn(what, fmt.Sprintf("schema %d, this program knows %d", state.Current, state.Target), "onsale migrate, or the next start, brings it up to date")
-	default:
-		d.well(what, "schema %d", state.Current)
-	}
-}
-
-func (d *doctor) postgres(ctx context.Context) {
-	const what = "PostgreSQL"
-	url := d.PostgresDirectURL
-	if url == "" {
-		url = d.PostgresURL
-	}
-	db, err := sql.Open("pgx", url)
-	if err != nil {
-		d.ill(what, err, "correct ledger.url: postgres://user:password@host:port/database")
-		return
-	}
-	defer db.Close()
-	var version string
-	var clock time.Time
-	before := time.Now()
-	if err := db.QueryRowContext(ctx, `SELECT current_setting('server_version'), clock_timestamp()`).Scan(&version, &clock); err != nil {
-		d.ill(what, err, "start the server, or correct ledger.url")
-		return
-	}
-	if off := clock.Sub(before.Add(time.Since(before) / 2)).Abs(); off > clockAhead {
-		d.warn(what+" clock", fmt.Sprintf("differs from this machine's by %v", off.Round(time.Millisecond)), "let both follow a time server")
-	}
-	lasting := true
-	for _, setting := range []string{"fsync", "synchronous_commit", "full_page_writes"} {
-		var value string
-		if err := db.QueryRowContext(ctx, `SELECT current_setting($1)`, setting).Scan(&value); err != nil {
-			d.ill(what, err, "the setting "+setting+" cannot be read")
-			return
-		}
-		if value == "off" || (setting == "synchronous_commit" && value == "local") {
-			lasting = false
-			d.ill(what, fmt.Errorf("%s is %s: what was answered could be lost", setting, value), "set "+setting+" = on in postgresql.conf and reload")
-		}
-	}
-	if lasting {
-		d.well(what, "%s, durable", version)
-	}
-	for _, part := range []struct {
-		schema string
-		files  fs.FS
-	}{{shardSchema, postgres.Migrations()}, {controlTable, control.Migrations(sqlmigrate.Postgres)}} {
-		state, err := sqlmigrate.Status(ctx, db, sqlmigrate.Postgres, part.schema, part.files)
-		d.schema("schema "+part.schema, state, err)
-	}
-}
-
 func (d *doctor) ports() {
-	for _, port := range []struct{ what, address string }{{"listen", d.Listen}, {"metrics_listen", d.InternalListen}} {
+	for _, port := range []struct{ what, flag, address string }{{"listen", "--listen", d.Listen}, {"metrics_listen", "--metrics-listen", d.InternalListen}} {
 		if port.address == "" {
 			continue
 		}
 		l, err := net.Listen("tcp", port.address)
 		if err != nil {
-			d.warn(port.what, err.Error(), "a server that runs already is fine; else free the address or choose another")
+			d.warn(port.what, err.Error(), "a server of this data folder that runs already is fine; else stop who has the address, or choose another with "+port.flag)
 			continue
 		}
 		_ = l.Close()
