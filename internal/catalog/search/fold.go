@@ -22,7 +22,9 @@ func fold(text string) string {
 	text = letters.Replace(strings.ToLower(norm.NFKC.String(text)))
 	marked := norm.NFD.String(text)
 	return norm.NFC.String(strings.Map(func(c rune) rune {
-		if unicode.Is(unicode.Mn, c) && c < 0x3000 { // the marks of kana tell words apart
+		switch {
+		case unicode.Is(unicode.Mn, c) && c < 0x3000, // the marks of kana tell words apart
+			unicode.Is(unicode.Cf, c), unicode.Is(unicode.Variation_Selector, c): // nobody sees these
 			return -1
 		}
 		return c

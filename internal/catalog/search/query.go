@@ -14,9 +14,9 @@ const (
 	QueryRunesMax = 2 * catalog.NameRunesMax
 	ClausesMax    = 24 // words and runs of Chinese characters
 
-	prefixLettersMin = 3   // a shorter word must be there as it is
-	typoLettersMin   = 5   // as must one in which one edit changes too much
-	expandMax        = 128 // words of the index for which one word of a query may stand
+	prefixLettersMin = 3     // a shorter word must be there as it is
+	typoLettersMin   = 5     // as must one in which one edit changes too much
+	expandMax        = 1_000 // words of the index for which one word of a query may stand; of more, the first
 )
 
 // missingMax is how many pairs of characters of a long Chinese run may be missing: people leave out the blank between

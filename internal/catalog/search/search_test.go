@@ -61,6 +61,8 @@ func TestFinds(t *testing.T) {
 		{"beyonce", "bey"},
 		{"BEYONCÉ", "bey"},
 		{"beyonce\u0301", "bey"},
+		{"oa\u00adsis wem\u200bbley", "oasis tribute"}, // what nobody sees
+		{"林\U000E0100晚风", "wei"},
 		{"munchen", "metal"},
 		{"münchen", "metal"},
 		{"motorhead", "metal"},
