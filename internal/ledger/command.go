@@ -177,11 +177,11 @@ type FailPayment struct {
 }
 
 // RecordPayment writes what happened to money: Authorized → Captured | Voided | CaptureRefused, Captured → Refunded
-// (once for each Refund). A state that was recorded before is a repeat. A void is of the whole, whatever Amount says, and
-// settles the refund that gives the payment back; of the payment that made its order PAID it is a conflict: tell it as
-// CaptureRefused. A payment that is not known yet is made by
-// PaymentAuthorized or PaymentCaptured. CaptureRefused of the payment that made an order PAID voids its tickets, frees
-// its seats and ends it REFUNDED by a refund of amount 0, with an alert (A18).
+// (once for each Refund). A state that was recorded before is a repeat. A void is of the whole, whatever Amount says,
+// and settles the refund that gives the payment back; of the payment that made its order PAID it is a conflict: tell it
+// as CaptureRefused. A payment that is not known yet is made by PaymentAuthorized or PaymentCaptured. CaptureRefused of
+// the payment that made an order PAID (of an amount above 0) voids its tickets, frees its seats and ends it REFUNDED by
+// a refund of amount 0, with an alert (A18).
 //
 // Faults: booking_unknown; conflict (does not follow from the last state; more than is left); invalid.
 type RecordPayment struct {
