@@ -460,6 +460,7 @@ func TestSettingsAreChecked(t *testing.T) {
 		"WebhookSecrets is": func(c *Config) { c.WebhookSecrets = nil },
 		"WebhookSecrets[1]": func(c *Config) { c.WebhookSecrets = []string{"whsec_12345678", "topsecret"} },
 		"Account":           func(c *Config) { c.Account = "me" },
+		"House":             func(c *Config) { c.House = "a/b" },
 		"MethodTypes":       func(c *Config) { c.MethodTypes = []string{"Card"} },
 		"Timeout":           func(c *Config) { c.Timeout = time.Hour },
 		"ConnectionsMax":    func(c *Config) { c.ConnectionsMax = -1 },

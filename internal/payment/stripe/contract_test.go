@@ -113,8 +113,9 @@ func (b *bench) intents() int { return len(b.Events("payment_intent.created")) }
 
 func TestContract(t *testing.T) {
 	for name, change := range map[string]func(*Config, *stripetest.Config){
-		"own account":       nil,
-		"connected account": func(c *Config, s *stripetest.Config) { c.Account, s.Account = "acct_1", "acct_1" },
+		"own account":          nil,
+		"connected account":    func(c *Config, s *stripetest.Config) { c.Account, s.Account = "acct_1", "acct_1" },
+		"one house of several": func(c *Config, _ *stripetest.Config) { c.House = "north-1" },
 		// Order ids that say no time are searched for first; the key holds also while the search finds nothing.
 		"search lags for ever": func(_ *Config, s *stripetest.Config) { s.SearchLag = 1000 * time.Hour },
 		"search is at once":    func(_ *Config, s *stripetest.Config) { s.SearchLag = 0 },
@@ -153,4 +154,40 @@ func TestCheckReadsTheAccount(t *testing.T) {
 		t.Fatalf("mode of a live key: %v", err)
 	}
 	live.Close()
+}
+
+// Two installations on one account: the same order id is two orders, and neither sees the other's.
+func TestHousesOfOneAccount(t *testing.T) {
+	b := newBench(t, nil)
+	b.config.House = "south"
+	south := b.another(t)
+	for _, age := range []time.Duration{0, 25 * time.Hour} {
+		a := b.order(stripetest.Visa)
+		north := b.charge(t, a, payment.Captured)
+		b.Advance(age)
+		if found, err := south.Lookup(t.Context(), a.OrderID); err != nil || len(found) > 0 {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		if e, err := south.Cancel(t.Context(), a.OrderID); err != nil || e.Result != payment.EndingCancelled {
+			t.Fatalf("%+v, %v", e, err)
+		}
+		b.books(t, a.OrderID, payment.Captured)
+		if _, err := b.client.Refund(t.Context(), north.ID, "rfd_"+a.OrderID, 100); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if page, err := south.List(t.Context(), ""); err != nil || len(page.Payments) > 0 {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	if page, err := b.client.List(t.Context(), ""); err != nil || len(page.Payments) != 2 {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	for _, e := range b.Events("payment_intent.succeeded", "charge.refunded", "refund.created") {
+		if got := told(south.ParseWebhook(b.Header(e.Body), e.Body)); got != "ignored: it is another house's" {
+			t.Errorf("%s: %s", e.Type, got)
+		}
+		if _, err := b.deliver(e); err != nil {
+			t.Errorf("%s: %v", e.Type, err)
+		}
+	}
 }

@@ -263,7 +263,7 @@ func (c *Client) search(ctx context.Context, orderID string) ([]*sdk.PaymentInte
 	if f != nil {
 		return nil, f
 	}
-	found = slices.DeleteFunc(found, func(pi *sdk.PaymentIntent) bool { return pi.Metadata[metaOrder] != orderID })
+	found = slices.DeleteFunc(found, func(pi *sdk.PaymentIntent) bool { return pi.Metadata[metaOrder] != orderID || !c.ours(pi.Metadata) })
 	for i := range found {
 		if found[i], f = c.retrieve(ctx, found[i].ID); f != nil {
 			return nil, f
@@ -279,17 +279,17 @@ func (c *Client) search(ctx context.Context, orderID string) ([]*sdk.PaymentInte
 // long as there are open orders: a version that changes them must change the key too.
 func (c *Client) create(ctx context.Context, orderID string) (*sdk.PaymentIntent, *failure) {
 	spent := func(f *failure) bool { return f.replayed && !f.conflict() }
-	return keyed(ctx, "onsale-"+orderID, spent, func(key string) (*sdk.PaymentIntent, error) {
+	return keyed(ctx, c.key(orderID, ""), spent, func(key string) (*sdk.PaymentIntent, error) {
 		return c.api.V1PaymentIntents.Create(ctx, &sdk.PaymentIntentCreateParams{
 			Params: c.params(key), Amount: sdk.Int64(emptyAmount), Currency: sdk.String(emptyCurrency),
-			PaymentMethodTypes: []*string{sdk.String(emptyMethod)}, Metadata: map[string]string{metaOrder: orderID},
+			PaymentMethodTypes: []*string{sdk.String(emptyMethod)}, Metadata: c.named(orderID),
 		})
 	})
 }
 
 // begin writes into an empty intent what is asked for, once: the key pins it.
 func (c *Client) begin(ctx context.Context, intentID string, a payment.Attempt, amount int64) (*sdk.PaymentIntent, *failure) {
-	return keyed(ctx, "onsale-"+a.OrderID+"-begin", (*failure).stored, func(key string) (*sdk.PaymentIntent, error) {
+	return keyed(ctx, c.key(a.OrderID, "-begin"), (*failure).stored, func(key string) (*sdk.PaymentIntent, error) {
 		p := &sdk.PaymentIntentUpdateParams{
 			Params: c.params(key), Amount: &amount, Currency: sdk.String(strings.ToLower(a.Currency)),
 			CaptureMethod: sdk.String(captureMethod(a)),
@@ -304,7 +304,7 @@ func (c *Client) begin(ctx context.Context, intentID string, a payment.Attempt, 
 
 // confirm asks for the money. The key holds one attempt: after a soft decline the next has another.
 func (c *Client) confirm(ctx context.Context, pi *sdk.PaymentIntent, a payment.Attempt) (*sdk.PaymentIntent, *failure) {
-	key := "onsale-" + a.OrderID + "-confirm"
+	key := c.key(a.OrderID, "-confirm")
 	if pi.LatestCharge != nil {
 		key += "-" + pi.LatestCharge.ID
 	}

@@ -56,7 +56,7 @@ func (c *Client) List(ctx context.Context, cursor string) (payment.Page, error) 
 	intents = append(intents, next...)
 	var ours []*sdk.PaymentIntent
 	for _, pi := range intents {
-		if payment.ValidateID("order id", pi.Metadata[metaOrder]) == nil {
+		if c.ours(pi.Metadata) {
 			ours = append(ours, pi)
 		}
 	}

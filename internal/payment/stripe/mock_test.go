@@ -66,6 +66,12 @@ func TestShapes(t *testing.T) {
 		})
 	})
 	check("capture", pi, f)
+	restOfShapes(t, c, intent, a)
+}
+
+// restOfShapes are the calls that are not about one payment intent.
+func restOfShapes(t *testing.T, c *Client, intent *sdk.PaymentIntent, a payment.Attempt) {
+	ctx := t.Context()
 	if _, f := c.search(ctx, a.OrderID); f != nil {
 		t.Errorf("search: %v", f)
 	}

@@ -13,6 +13,7 @@ import (
 // What is written into the metadata of our payment intents and refunds. Stripe copies an intent's to its charges.
 const (
 	metaOrder    = "onsale_order"    // on all that is ours, since the account may be others' too
+	metaHouse    = "onsale_house"    // where more than one share the account
 	metaAttempt  = "onsale_attempt"  // a hash of the token; there once the intent is begun
 	metaCustomer = "onsale_customer" // a pseudonym
 	metaRefund   = "onsale_refund"

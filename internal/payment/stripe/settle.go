@@ -172,10 +172,11 @@ func (c *Client) Refund(ctx context.Context, paymentID, refundID string, amountM
 // may be done later: never after an error of Stripe's own.
 func (c *Client) refund(ctx context.Context, p payment.Payment, refundID string, amount int64) (*sdk.Refund, *failure) {
 	spent := func(f *failure) bool { return f.replayed && noBalance(f) }
-	return keyed(ctx, "onsale-refund-"+refundID, spent, func(key string) (*sdk.Refund, error) {
+	metadata := c.named(p.OrderID)
+	metadata[metaRefund] = refundID
+	return keyed(ctx, c.key(refundID, "-refund"), spent, func(key string) (*sdk.Refund, error) {
 		return c.api.V1Refunds.Create(ctx, &sdk.RefundCreateParams{
-			Params: c.params(key), PaymentIntent: &p.ID, Amount: &amount,
-			Metadata: map[string]string{metaOrder: p.OrderID, metaRefund: refundID},
+			Params: c.params(key), PaymentIntent: &p.ID, Amount: &amount, Metadata: metadata,
 		})
 	})
 }

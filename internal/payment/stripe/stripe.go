@@ -63,6 +63,10 @@ type Config struct {
 	// SharedAccount says that other programs take money on the account too: then webhooks about payments that name no order
 	// of ours are ignored, else they are alerts. Defaults to false.
 	SharedAccount bool
+	// House tells the installations of this program that share one account: each looks only at what bears its name, else one
+	// would give back what another took. It must not change while there are open orders. Letters, digits, - and _, at most
+	// 40. Defaults to none.
+	House string
 	// ReturnURL is where a bank sends the customer back after 3-D Secure, https; {order} in it is the order id. Defaults to
 	// none: then the page's Stripe.js goes through it with the client secret.
 	ReturnURL string
@@ -155,6 +159,7 @@ func (c *Config) validate() error {
 		check(secretForm.MatchString(secret), "WebhookSecrets[%d] must begin with whsec_", i)
 	}
 	check(c.Account == "" || accountForm.MatchString(c.Account), "Account must begin with acct_")
+	check(c.House == "" || len(c.House) <= 40 && payment.ValidateID("house", c.House) == nil, "House may have 40 letters, digits, - and _")
 	for _, method := range c.MethodTypes {
 		check(methodForm.MatchString(method), "MethodTypes has %.40q; use Stripe's words, such as card", method)
 	}
@@ -210,6 +215,29 @@ func (c *Client) params(key string) sdk.Params {
 		p.IdempotencyKey = &key
 	}
 	return p
+}
+
+// key is the idempotency key of a step of something of this house's.
+func (c *Client) key(id, step string) string {
+	key := "onsale-" + id + step
+	if c.c.House != "" {
+		key = "onsale-" + c.c.House + "/" + id + step
+	}
+	return key
+}
+
+// named is the metadata of something of this house's.
+func (c *Client) named(orderID string) map[string]string {
+	m := map[string]string{metaOrder: orderID}
+	if c.c.House != "" {
+		m[metaHouse] = c.c.House
+	}
+	return m
+}
+
+// ours says whether metadata names an order of this house's.
+func (c *Client) ours(metadata map[string]string) bool {
+	return metadata[metaHouse] == c.c.House && payment.ValidateID("order id", metadata[metaOrder]) == nil
 }
 
 func (c *Client) account() *string {

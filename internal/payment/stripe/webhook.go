@@ -124,22 +124,28 @@ func kindWord(kind string) string {
 // read fills in what the event's object says.
 func (c *Client) read(n *payment.Notice, e envelope) error {
 	var err error
+	var metadata map[string]string
 	switch {
 	case strings.HasPrefix(e.Type, "payment_intent."):
-		err = readIntent(n, e.Data.Object)
+		metadata, err = readIntent(n, e.Data.Object)
 	case e.Type == "charge.refunded":
-		err = readCharge(n, e.Data.Object)
+		metadata, err = readCharge(n, e.Data.Object)
 	case strings.HasPrefix(e.Type, "charge.dispute."):
 		return readDispute(n, e.Data.Object)
 	default:
-		err = readRefund(n, e.Data.Object)
+		metadata, err = readRefund(n, e.Data.Object)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	n.OrderID = metadata[metaOrder]
+	n.Payment.OrderID = n.OrderID
+	switch {
 	case n.OrderID == "" && c.c.SharedAccount:
 		return &payment.Ignored{Kind: n.Kind, Why: "it names no order of ours, and the account is shared"}
-	case n.OrderID != "" && payment.ValidateID("order id", n.OrderID) != nil:
+	case n.OrderID != "" && metadata[metaHouse] != c.c.House:
+		return &payment.Ignored{Kind: n.Kind, Why: "it is another house's"}
+	case n.OrderID != "" && !c.ours(metadata):
 		return &payment.Ignored{Kind: n.Kind, Why: "its order is none that could be ours"}
 	}
 	return nil
@@ -185,13 +191,13 @@ type intentObject struct {
 // oldStatus are words of the API before 2019-02-11.
 var oldStatus = map[string]string{"requires_source": "requires_payment_method", "requires_source_action": "requires_action"}
 
-func readIntent(n *payment.Notice, object json.RawMessage) error {
+func readIntent(n *payment.Notice, object json.RawMessage) (metadata map[string]string, err error) {
 	var o intentObject
 	if err := decode(object, &o, "payment_intent", &o.Object, &o.ID); err != nil {
-		return err
+		return nil, err
 	}
 	if err := amounts(o.Currency, o.Amount, o.AmountCapturable, o.AmountReceived); err != nil {
-		return err
+		return nil, err
 	}
 	if newer, ok := oldStatus[o.Status]; ok {
 		o.Status = newer
@@ -216,17 +222,16 @@ func readIntent(n *payment.Notice, object json.RawMessage) error {
 		pi.LatestCharge = &sdk.Charge{ID: charge.ID, Status: sdk.ChargeStatus(status)}
 	}
 	if pi.Metadata[metaOrder] != "" && !begun(pi) {
-		return &payment.Ignored{Kind: n.Kind, Why: "an empty payment intent that keeps an order's place"}
+		return nil, &payment.Ignored{Kind: n.Kind, Why: "an empty payment intent that keeps an order's place"}
 	}
 	n.Payment = picture(pi, nil)
 	n.Payment.Action = nil // the customer gets it by asking
-	n.OrderID = n.Payment.OrderID
-	return nil
+	return o.Metadata, nil
 }
 
 const noIntent = "a charge without a payment intent is none of ours"
 
-func readCharge(n *payment.Notice, object json.RawMessage) error {
+func readCharge(n *payment.Notice, object json.RawMessage) (metadata map[string]string, err error) {
 	var o struct {
 		ID             string            `json:"id"`
 		Object         string            `json:"object"`
@@ -240,34 +245,33 @@ func readCharge(n *payment.Notice, object json.RawMessage) error {
 		Metadata       map[string]string `json:"metadata"`
 	}
 	if err := decode(object, &o, "charge", &o.Object, &o.ID); err != nil {
-		return err
+		return nil, err
 	}
 	captured := o.Amount
 	if o.AmountCaptured != nil {
 		captured = *o.AmountCaptured
 	}
 	if err := amounts(o.Currency, o.Amount, captured, o.AmountRefunded); err != nil {
-		return err
+		return nil, err
 	}
 	switch {
 	case o.PaymentIntent == nil || o.PaymentIntent.ID == "":
-		return &payment.Ignored{Kind: n.Kind, Why: noIntent}
+		return nil, &payment.Ignored{Kind: n.Kind, Why: noIntent}
 	case payment.ValidateID("payment id", o.PaymentIntent.ID) != nil:
-		return fmt.Errorf("%w: its payment intent has no id", payment.ErrMalformed)
+		return nil, fmt.Errorf("%w: its payment intent has no id", payment.ErrMalformed)
 	case !o.Captured:
-		return &payment.Ignored{Kind: n.Kind, Why: "an authorization that was let go; the payment intent's own event says so"}
+		return nil, &payment.Ignored{Kind: n.Kind, Why: "an authorization that was let go; the payment intent's own event says so"}
 	}
 	code := strings.ToUpper(o.Currency)
-	n.OrderID = o.Metadata[metaOrder]
 	n.Payment = payment.Payment{
-		ID: o.PaymentIntent.ID, OrderID: n.OrderID, State: payment.Captured, Currency: code, AmountMinor: fromStripe(o.Amount, code),
+		ID: o.PaymentIntent.ID, State: payment.Captured, Currency: code, AmountMinor: fromStripe(o.Amount, code),
 		CapturedMinor: fromStripe(captured, code), RefundedMinor: fromStripe(min(o.AmountRefunded, captured), code),
 		CreatedAt: time.Unix(o.Created, 0).UTC(),
 	}
-	return nil
+	return o.Metadata, nil
 }
 
-func readRefund(n *payment.Notice, object json.RawMessage) error {
+func readRefund(n *payment.Notice, object json.RawMessage) (metadata map[string]string, err error) {
 	var o struct {
 		ID            string            `json:"id"`
 		Object        string            `json:"object"`
@@ -279,19 +283,18 @@ func readRefund(n *payment.Notice, object json.RawMessage) error {
 		Metadata      map[string]string `json:"metadata"`
 	}
 	if err := decode(object, &o, "refund", &o.Object, &o.ID); err != nil {
-		return err
+		return nil, err
 	}
 	if err := amounts(o.Currency); err != nil {
-		return err
+		return nil, err
 	}
 	switch {
 	case o.PaymentIntent == nil || o.PaymentIntent.ID == "":
-		return &payment.Ignored{Kind: n.Kind, Why: noIntent}
+		return nil, &payment.Ignored{Kind: n.Kind, Why: noIntent}
 	case payment.ValidateID("payment id", o.PaymentIntent.ID) != nil:
-		return fmt.Errorf("%w: its payment intent has no id", payment.ErrMalformed)
+		return nil, fmt.Errorf("%w: its payment intent has no id", payment.ErrMalformed)
 	}
-	n.OrderID = o.Metadata[metaOrder]
-	n.Payment = payment.Payment{ID: o.PaymentIntent.ID, OrderID: n.OrderID, Currency: strings.ToUpper(o.Currency)}
+	n.Payment = payment.Payment{ID: o.PaymentIntent.ID, Currency: strings.ToUpper(o.Currency)}
 	r := refundOf(&sdk.Refund{
 		ID: o.ID, Amount: o.Amount, Created: o.Created, Currency: sdk.Currency(o.Currency), Status: sdk.RefundStatus(o.Status), Metadata: o.Metadata,
 	}, o.PaymentIntent.ID)
@@ -299,7 +302,7 @@ func readRefund(n *payment.Notice, object json.RawMessage) error {
 		r.ID = o.ID
 	}
 	n.Refund = &r
-	return nil
+	return o.Metadata, nil
 }
 
 // readDispute reads a dispute. Old ones have no id and name the charge only: still somebody must be told.
