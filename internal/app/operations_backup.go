@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 
 	"onsale/internal/backup"
-	"onsale/internal/fault"
 )
 
 // Backup makes a backup of what the settings name (F1). It only reads, as the audit does, so a running server is not asked:
@@ -104,19 +102,4 @@ func (a *App) refuseHalfRestoredControl(ctx context.Context) error {
 		return err
 	}
 	return unfinished("in this database", &restoring{Backup: string(value)})
-}
-
-// diskFull turns what a database says where its disk is full into the answer that everybody gets then: come back later.
-// Nothing was changed.
-func diskFull(err error) error {
-	if err == nil {
-		return nil
-	}
-	text := err.Error()
-	for _, says := range []string{"database or disk is full", "No space left on device", "disk I/O error", "could not extend file"} {
-		if strings.Contains(text, says) {
-			return &fault.Error{Code: fault.Busy, Detail: "the disk is full or failing", Cause: err}
-		}
-	}
-	return err
 }

@@ -157,5 +157,5 @@ func wrap(what string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("control database: %s: %w", what, err)
+	return fmt.Errorf("control database: %s: %w", what, full(err))
 }
