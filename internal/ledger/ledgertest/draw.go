@@ -399,7 +399,7 @@ func (h *history) drawRules(e *ledger.Event) {
 	}
 	h.drawShopRules(e)
 	e.Limits, e.Quotas = nil, nil
-	if (h.late || h.shop) && !h.oneIn(3, "bounded") {
+	if h.late && !h.oneIn(3, "bounded") || h.shop && h.oneIn(2, "not bounded") {
 		return
 	}
 	for _, l := range []ledger.Limit{

@@ -247,6 +247,40 @@ func comparableSteps(steps []ledger.ClaimStep) []ledger.ClaimStep {
 	return steps
 }
 
+// probe asks for what is still free, for all customers, until bounds refuse it, and then for all documents: so every count
+// that a ledger keeps of areas, quotas, limits and documents is compared with the model's, which keeps none.
+func (h *history) probe() {
+	type want struct{ event, customer id.ID }
+	var wants []want
+	for _, event := range []id.ID{mainEvent, otherEvent} {
+		for _, customer := range []id.ID{alice, bob, carol, dave} {
+			wants = append(wants, want{event, customer})
+		}
+	}
+	h.say("— the probe")
+	h.run(probeEach*len(wants), func(i int) ledger.Command {
+		w := wants[i%len(wants)]
+		if i%3 == 0 {
+			return ledger.HoldPlaces{ID: h.id(), Event: w.event, Customer: w.customer, Area: int32(i / 3 % 2), Quantity: 1}
+		}
+		return ledger.HoldSeats{ID: h.id(), Event: w.event, Customer: w.customer, Seats: []int32{int32(i*5) % (hallSeats - 1)}}
+	})
+	pay := h.payable()
+	if len(pay) == 0 {
+		return
+	}
+	h.run(min(len(pay), probeEach), func(i int) ledger.Command {
+		c := ledger.BeginPayment{Order: h.id(), Hold: pay[i], Provider: "sandbox"}
+		if known, err := h.model.Hold(context.Background(), pay[i]); err == nil {
+			c.Customer = known.Customer
+			for range known.Lines {
+				c.Documents = append(c.Documents, fmt.Sprint("d", 1+i%6))
+			}
+		}
+		return c
+	})
+}
+
 // A shopSeen is what the shop's readers say.
 type shopSeen struct {
 	Unreleased, Refused []ledger.Refund

@@ -89,14 +89,13 @@ var exchangeMoneyScenarios = []scenario{
 		w.same("what comes back", w.given(w.refundBy(o, 0)).Refund.Amount, int64(priceA))
 	}},
 	{"I6, I7: every order of exchanges and refunds", func(w *world) {
-		for _, from := range places {
-			for _, to := range places {
-				for _, last := range places {
-					for _, fee := range []int64{0, exchangeFee, 4000} {
-						w.Run(fmt.Sprintf("%s to %s to %s for %d", from.name, to.name, last.name, fee), func(t *testing.T) {
-							w.chain(t, from, to, last, fee)
-						})
-					}
+		for i, from := range places {
+			for j, to := range places {
+				for k, fee := range []int64{0, exchangeFee, 4000} {
+					last := places[(i+j+k)%len(places)]
+					w.Run(fmt.Sprintf("%s to %s to %s for %d", from.name, to.name, last.name, fee), func(t *testing.T) {
+						w.chain(t, from, to, last, fee)
+					})
 				}
 			}
 		}

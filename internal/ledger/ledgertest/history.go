@@ -27,6 +27,7 @@ const (
 	batchSizeMax    = 40
 	transcriptLines = 400 // the last so many are printed
 	shopFirst       = 5   // what a history about the shop begins with, of each kind
+	probeEach       = 6   // how much each customer asks for of each event in the end
 	historyTTL      = 60 * second
 	historyWindow   = 40 * second
 )
@@ -50,6 +51,7 @@ func exerciseHistories(t *testing.T, open Open, shop bool) {
 		for range longer + batchesMin + h.among(batchesMax-batchesMin+1, "batches") {
 			h.step()
 		}
+		h.probe()
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // shopRounds is how many tickets are fought over, each by several at once.
-const shopRounds = 60
+const shopRounds = 30
 
 // A fight is over something that may be done once with a ticket.
 type fight struct {
