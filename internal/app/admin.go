@@ -70,7 +70,7 @@ func (a *App) Admin() http.Handler {
 	mux.HandleFunc("POST /events/{event}/{verb}", a.admin(func(r *http.Request) (any, error) {
 		return a.adminVerb(r.Context(), r.PathValue("event"), r.PathValue("verb"))
 	}))
-	a.peopleRoutes(mux, nil)
+	a.peopleRoutes(mux, a.People)
 	a.operationsRoutes(mux, nil)
 	return mux
 }
