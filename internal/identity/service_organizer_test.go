@@ -223,7 +223,8 @@ func TestInvitations(t *testing.T) {
 
 func TestI13InvitationsAreBounded(t *testing.T) {
 	h := newHouse(t)
-	s := h.still()
+	// What is refused keeps no place for its mail.
+	s := h.still(func(o *identity.ServiceOptions) { o.Settings.MailQueueMax = identity.InvitationsMax + 2 })
 	house := h.organizer("house")
 	for i := range identity.InvitationsMax + 1 {
 		_, _, err := s.Invite(t.Context(), identity.Actor{}, identity.Invite{Organizer: house, Email: string(rune('a'+i%26)) + string(rune('a'+i/26)) + "@example.com", Role: identity.Door})
