@@ -23,6 +23,7 @@ type cli struct {
 	Plan      PlanCmd      `cmd:"" help:"Seating plans: check, import, generate, export."`
 	Event     EventCmd     `cmd:"" help:"Events: import, list, open, pause, resume, close, cancel."`
 	Organizer OrganizerCmd `cmd:"" help:"Organizers: add, list, and who may do what for them."`
+	Webhook   WebhookCmd   `cmd:"" help:"Webhooks out: list, add, rotate, dead letters, replay."`
 	Audit     AuditCmd     `cmd:"" help:"Recompute the promises from what is stored; exit 1 where one is broken."`
 	Bench     BenchCmd     `cmd:"" help:"Measure: holds, sale; beside reference designs."`
 	Config    ConfigCmd    `cmd:"" help:"Print the configuration in force."`

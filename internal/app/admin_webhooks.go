@@ -1,0 +1,207 @@
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"onsale/internal/fault"
+	"onsale/internal/id"
+	"onsale/internal/keys"
+	"onsale/internal/outbox/webhook"
+)
+
+// An AdminWebhook is an endpoint as commands show it. Secret is only there when it was just made.
+type AdminWebhook struct {
+	ID      string    `json:"endpoint_id"`
+	URL     string    `json:"url"`
+	Kinds   []string  `json:"kinds,omitempty"`
+	On      bool      `json:"on"`
+	Waiting int       `json:"waiting_count"`
+	Dead    int       `json:"dead_count"`
+	Created time.Time `json:"created_at"`
+	Secret  string    `json:"secret,omitempty"`
+}
+
+// An AdminDelivery is a message to an endpoint as commands show it.
+type AdminDelivery struct {
+	Endpoint string    `json:"endpoint_id"`
+	Message  string    `json:"message_id"`
+	Kind     string    `json:"type"`
+	Tries    int       `json:"try_count"`
+	Status   int       `json:"status"`
+	Last     string    `json:"last_error,omitempty"`
+	Created  time.Time `json:"created_at"`
+}
+
+// WebhookRequest asks for an endpoint, or for a replay.
+type WebhookRequest struct {
+	Organizer string    `json:"organizer,omitempty"` // its key; "" is the house
+	URL       string    `json:"url,omitempty"`
+	Kinds     []string  `json:"kinds,omitempty"`
+	Message   string    `json:"message_id,omitempty"`
+	Dead      bool      `json:"dead,omitempty"`
+	Since     time.Time `json:"since,omitzero"`
+}
+
+// webhookRequestMax bounds a request of commands.
+const webhookRequestMax = 64 << 10
+
+// webhookSealer seals the secrets of endpoints with the master key, each for its endpoint's name.
+type webhookSealer struct{ master keys.Master }
+
+func (s webhookSealer) Seal(name string, secret []byte) ([]byte, error) {
+	return s.master.Seal(rand.Reader, name, keys.Webhook, secret)
+}
+
+func (s webhookSealer) Open(name string, sealed []byte) ([]byte, error) {
+	return s.master.Open(name, keys.Webhook, sealed)
+}
+
+// webhookService is what commands and the API call. wake may be nil: a running server looks once a second anyway.
+func (a *App) webhookService(wake func()) (*webhook.Service, error) {
+	master, err := a.master()
+	if err != nil {
+		return nil, err
+	}
+	return webhook.NewService(a.Control.Webhooks(), webhookSealer{master}, a.NewID, nil, nil, wake), nil
+}
+
+// adminWebhooks adds what onsale webhook calls.
+func (a *App) adminWebhooks(mux *http.ServeMux) {
+	for pattern, do := range map[string]func(webhookCall) (any, error){
+		"POST /webhooks/list":              webhookCall.list,
+		"POST /webhooks/add":               webhookCall.add,
+		"POST /webhooks/{endpoint}/remove": webhookCall.remove,
+		"POST /webhooks/{endpoint}/on":     func(c webhookCall) (any, error) { return c.turn(true) },
+		"POST /webhooks/{endpoint}/off":    func(c webhookCall) (any, error) { return c.turn(false) },
+		"POST /webhooks/{endpoint}/rotate": webhookCall.rotate,
+		"POST /webhooks/{endpoint}/dead":   webhookCall.dead,
+		"POST /webhooks/{endpoint}/replay": webhookCall.replay,
+	} {
+		mux.HandleFunc(pattern, a.admin(func(r *http.Request) (any, error) {
+			c, err := a.webhookCall(r)
+			if err != nil {
+				return nil, err
+			}
+			return do(c)
+		}))
+	}
+}
+
+// A webhookCall is one request, read.
+type webhookCall struct {
+	ctx       context.Context
+	service   *webhook.Service
+	organizer id.ID
+	endpoint  id.ID
+	in        WebhookRequest
+}
+
+func (a *App) webhookCall(r *http.Request) (c webhookCall, err error) {
+	c.ctx = r.Context()
+	if err := json.NewDecoder(io.LimitReader(r.Body, webhookRequestMax)).Decode(&c.in); err != nil {
+		return c, fault.New(fault.BadRequest, "not a request about webhooks: %v", err)
+	}
+	if text := r.PathValue("endpoint"); text != "" {
+		if c.endpoint, err = id.Parse(webhook.Prefix, text); err != nil {
+			return c, fault.New(fault.NotFound, "%q is not a webhook's id; see onsale webhook list", text)
+		}
+	}
+	if c.organizer, err = a.organizerByKey(c.ctx, c.in.Organizer); err != nil {
+		return c, err
+	}
+	c.service, err = a.webhookService(nil)
+	return c, err
+}
+
+func (a *App) organizerByKey(ctx context.Context, key string) (id.ID, error) {
+	if key == "" {
+		house, err := a.organizer(ctx)
+		return house.ID, err
+	}
+	all, err := a.Control.Catalog().Organizers(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var known []string
+	for _, o := range all {
+		if o.Key == key {
+			return o.ID, nil
+		}
+		known = append(known, o.Key)
+	}
+	return 0, fault.New(fault.NotFound, "there is no organizer %q; there are: %s", key, strings.Join(known, ", "))
+}
+
+func shown(e *webhook.Endpoint) AdminWebhook {
+	return AdminWebhook{ID: e.ID.Text(webhook.Prefix), URL: e.URL, Kinds: e.Kinds, On: e.On, Created: e.Created}
+}
+
+func (c webhookCall) list() (any, error) {
+	all, counts, err := c.service.List(c.ctx, c.organizer)
+	if err != nil {
+		return nil, err
+	}
+	list := []AdminWebhook{}
+	for i := range all {
+		one := shown(&all[i])
+		one.Waiting, one.Dead = counts[i].Waiting, counts[i].Dead
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+func (c webhookCall) add() (any, error) {
+	e, secret, err := c.service.Add(c.ctx, c.organizer, c.in.URL, c.in.Kinds)
+	one := shown(&e)
+	one.Secret = secret
+	return one, err
+}
+
+func (c webhookCall) remove() (any, error) {
+	return struct{}{}, c.service.Remove(c.ctx, c.organizer, c.endpoint)
+}
+
+func (c webhookCall) turn(on bool) (any, error) {
+	e, err := c.service.Get(c.ctx, c.organizer, c.endpoint)
+	if err != nil {
+		return nil, err
+	}
+	e, err = c.service.Change(c.ctx, c.organizer, c.endpoint, e.URL, e.Kinds, on)
+	return shown(&e), err
+}
+
+func (c webhookCall) rotate() (any, error) {
+	e, err := c.service.Get(c.ctx, c.organizer, c.endpoint)
+	if err != nil {
+		return nil, err
+	}
+	one := shown(&e)
+	one.Secret, err = c.service.Rotate(c.ctx, c.organizer, c.endpoint)
+	return one, err
+}
+
+func (c webhookCall) dead() (any, error) {
+	all, err := c.service.Deliveries(c.ctx, c.organizer, c.endpoint, webhook.Dead, webhook.ListMax)
+	if err != nil {
+		return nil, err
+	}
+	list := []AdminDelivery{}
+	for i := range all {
+		d := &all[i]
+		list = append(list, AdminDelivery{
+			Endpoint: d.Endpoint.Text(webhook.Prefix), Message: d.Message, Kind: d.Kind, Tries: d.Tries, Status: d.Status, Last: d.Last, Created: d.Created,
+		})
+	}
+	return list, nil
+}
+
+func (c webhookCall) replay() (any, error) {
+	n, err := c.service.Replay(c.ctx, c.organizer, c.endpoint, webhook.Replay{Message: c.in.Message, Dead: c.in.Dead, Since: c.in.Since})
+	return n, err
+}
