@@ -206,7 +206,7 @@ func TestSearchesWhileChanging(t *testing.T) {
 	}
 	defer work.Wait()
 	defer close(stop)
-	for k := range 3 * segmentsMax {
+	for k := range segmentsMax + 10 {
 		w.clock.add(time.Second / 4)
 		l = changed(l, w.clock.Now(), func(l *catalog.Listing) { l.Event.Title = fmt.Sprint("Common ", k) })
 		w.store.put(l)
