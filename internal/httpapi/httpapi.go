@@ -101,9 +101,12 @@ type Options struct {
 type api struct {
 	Options
 	origins *http.CrossOriginProtection
-	routes  []route
-	doc     []byte // the OpenAPI document
-	docs    []byte // the readable one
+	// planReaders and audits have room for as many as may be at work at once.
+	planReaders, audits chan struct{}
+
+	routes []route
+	doc    []byte // the OpenAPI document
+	docs   []byte // the readable one
 }
 
 // New makes the API's handler.
@@ -132,7 +135,7 @@ func newAPI(o Options) (*api, error) {
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: the public URL: %w", err)
 	}
-	a := &api{Options: o, origins: origins}
+	a := &api{Options: o, origins: origins, planReaders: make(chan struct{}, planReadersMax), audits: make(chan struct{}, auditsMax)}
 	a.routes = a.table()
 	return a, a.describe()
 }

@@ -92,6 +92,10 @@ func operation(registry huma.Registry, r route) *huma.Operation {
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 			"application/json": {Schema: registry.Schema(reflect.TypeOf(r.Body), true, "")}}}
 	}
+	if r.BodyType != "" {
+		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+			r.BodyType: {Schema: &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}}}}
+	}
 	for _, status := range r.statuses() {
 		op.Responses[strconv.Itoa(status)] = &huma.Response{Description: http.StatusText(status), Content: answer(registry, r)}
 	}

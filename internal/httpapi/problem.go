@@ -26,6 +26,8 @@ type Problem struct {
 	RequestID string   `json:"request_id"`
 	Seats     []string `json:"seat_ids,omitempty" doc:"the seats that are taken, unknown, or would be left alone"`
 	Booking   string   `json:"booking_id,omitempty" doc:"the booking in whose way the request was"`
+
+	Problems []ProblemItem `json:"problems,omitempty" doc:"all that is wrong with a plan or an event"`
 }
 
 const problemType = "application/problem+json"
@@ -54,6 +56,7 @@ func (a *api) problem(w *recorder, r *request, err error) {
 	p := Problem{Type: "/docs#" + string(entry.Code), Title: text, Status: entry.Status, Code: string(entry.Code), Retry: entry.Retry, RequestID: r.id}
 	if entry.Code != fault.Internal { // whose details are nobody's business
 		p.Detail, p.Field, p.Seats = f.Detail, f.Field, a.seatNames(r, f.Seats)
+		p.Problems = refusedItems(err)
 		if f.Order != 0 {
 			p.Booking = f.Order.Text(id.Order)
 		}
@@ -69,7 +72,7 @@ func (a *api) problem(w *recorder, r *request, err error) {
 
 // problemHeader takes away what was meant for a success and adds what a refusal needs.
 func problemHeader(h http.Header, entry fault.Entry, f *fault.Error) {
-	for _, name := range []string{"Content-Encoding", "ETag", "Location", "Retry-After", "Vary"} {
+	for _, name := range []string{"Content-Disposition", "Content-Encoding", "ETag", "Location", "Retry-After", "Vary"} {
 		h.Del(name)
 	}
 	h.Set("Cache-Control", "no-store")

@@ -33,6 +33,7 @@ type route struct {
 	Query        []parameter
 	LongQuery    bool     // up to callbackBytesMax
 	Body         any      // a value of the request's type, nil for none
+	BodyType     string   // of a body that is read as it is
 	Answer       any      // a value of the answer's type, nil where it has none of ours
 	Or           any      // of its other type, nil for none
 	AnswerType   string   // where Answer is nil
@@ -125,5 +126,6 @@ func (a *api) table() []route {
 			Notes: "Signed by the provider; harmless twice, late or out of order.", AnswerType: "text/plain",
 			Faults: []fault.Code{fault.BodyTooLarge, fault.NotFound, fault.PaymentUnavailable, fault.OutcomeUnknown}, handle: a.paymentWebhook},
 	}
-	return slices.Concat(all, a.signInRoutes(), a.meRoutes(), a.refundRoutes(), a.exchangeRoutes(), a.transferRoutes(), a.checkInRoutes())
+	return slices.Concat(all, a.signInRoutes(), a.meRoutes(), a.refundRoutes(), a.exchangeRoutes(), a.transferRoutes(), a.checkInRoutes(),
+		a.organizerRoutes(), a.organizerEventRoutes(), a.organizerSaleRoutes(), a.organizerPeopleRoutes())
 }

@@ -223,6 +223,9 @@ func requestID(given string) string {
 // faultOf is the fault with which a request ended. Where our time for it was up, somebody waited too long: nothing was
 // done, since a command that may have been done is outcome_unknown.
 func faultOf(r *request, err error) *fault.Error {
+	if items := refusedItems(err); items != nil {
+		return &fault.Error{Code: fault.Invalid, Field: items[0].Field, Detail: "there is something to mend: see problems", Cause: err}
+	}
 	var known *fault.Error
 	if !errors.As(err, &known) && errors.Is(r.Context().Err(), context.DeadlineExceeded) {
 		return &fault.Error{Code: fault.Busy, RetryAfter: time.Second, Cause: err}

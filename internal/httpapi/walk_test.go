@@ -46,11 +46,11 @@ func (w *world) bodyOf(r route, things map[string]string) string {
 }
 
 // walk asks every route that has to do with a customer in the name of everybody but her, and says what was wrong.
-func (w *world) walk(things map[string]string) (wrong []string) {
+func (w *world) walk(things map[string]string, only string) (wrong []string) {
 	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	declared := routesByID()
 	for _, r := range w.api.routes {
-		if declared[r.ID].Who.kind == everybody {
+		if declared[r.ID].Who.kind == everybody || only != "" && r.ID != only {
 			continue
 		}
 		paths := []string{filled(r.Path, things)}
@@ -108,7 +108,7 @@ func (w *world) badTokens() map[string]string {
 func TestWrongCustomersGetNothing(t *testing.T) {
 	w := newWorld(t)
 	things := w.things()
-	for _, wrong := range w.walk(things) {
+	for _, wrong := range w.walk(things, "") {
 		t.Error(wrong)
 	}
 	// And nothing was done in her name.
@@ -137,7 +137,7 @@ func TestForgottenAuthIsFound(t *testing.T) {
 		w.api.routes[i].Who = public
 		w.server.Close()
 		w.serve()
-		if len(w.walk(things)) == 0 {
+		if len(w.walk(things, r.ID)) == 0 {
 			t.Errorf("%s for everybody: the walk finds nothing", r.ID)
 		}
 	}

@@ -76,6 +76,7 @@ type tampered struct {
 	hold chan struct{} // an Apply waits for it, where it is there
 	at   chan struct{} // hears that it waits
 
+	unread  error
 	planted map[id.ID]ledger.Refund // beside those that it has
 }
 
@@ -113,6 +114,23 @@ func (l *tampered) Apply(ctx context.Context, commands []ledger.Command) (ledger
 		return ledger.Batch{}, fail
 	}
 	return l.Ledger.Apply(ctx, commands)
+}
+
+// failReading lets the reading of an event's orders fail.
+func (l *tampered) failReading(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unread = err
+}
+
+func (l *tampered) OrdersOfEvent(ctx context.Context, event id.ID, find ledger.OrderFilter, max int) ([]ledger.Order, error) {
+	l.mu.Lock()
+	unread := l.unread
+	l.mu.Unlock()
+	if unread != nil {
+		return nil, unread
+	}
+	return l.Ledger.OrdersOfEvent(ctx, event, find, max)
 }
 
 func (l *tampered) failWith(err error) {
