@@ -34,7 +34,14 @@ func (c *DoctorCmd) Run(ctx context.Context, k *kong.Context) error {
 		return err
 	}
 	serve := app.Check{What: "configuration", Says: "serve takes it", Ask: func(context.Context) error { return configured.CheckServe() }}
-	ill, err := app.PrintFindings(k.Stdout, app.Doctor(ctx, s, serve))
+	outside := []app.Check{serve}
+	if s.Payment.Provider == "stripe" {
+		outside = append(outside, app.CheckStripe(s.Payment.Stripe, s.Demo))
+	}
+	if s.Mail.SMTP.Host != "" {
+		outside = append(outside, app.CheckSMTP(s.Mail.SMTP))
+	}
+	ill, err := app.PrintFindings(k.Stdout, app.Doctor(ctx, s, outside...))
 	if err == nil && ill {
 		err = errIll
 	}

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 
 	"onsale/internal/app"
 	"onsale/internal/config"
+	"onsale/internal/outbox/mail/smtp"
+	"onsale/internal/payment/stripe"
 )
 
 // configFlags are what every command takes that works on a data folder or its databases.
@@ -51,16 +54,39 @@ func settings(c config.Config) (app.Settings, error) {
 	}
 	return app.Settings{
 		PublicURL: c.PublicURL, TrustedProxies: c.TrustedProxies, Rates: c.Rates(), Providers: signInProviders(providers),
+		Mail: mailSettings(c.Mail),
 		Data: c.Data, Ledger: app.LedgerKind(c.Ledger.Kind), PostgresURL: c.Ledger.URL, PostgresDirectURL: c.Ledger.DirectURL,
 		MasterKey: c.MasterKey, MasterKeyFile: c.MasterKeyFile, Listen: c.Listen, InternalListen: c.MetricsListen,
 		Demo: c.Demo, Throwaway: c.Throwaway, Issuers: issuers,
 		Payment: app.PaymentSettings{
 			Provider: c.Payment.Provider, Authorize: c.Payment.Mode == "authorize", AttemptTimeout: c.Payment.AttemptTimeout,
-			RecoverAfter: c.Payment.RecoverAfter, TalksMax: c.Limits.PaymentTalksMax, Plan: c.FaultPlan(), SandboxListen: c.Payment.Sandbox.Listen,
+			RecoverAfter: c.Payment.RecoverAfter, Stripe: stripeConfig(c.Payment), TalksMax: c.Limits.PaymentTalksMax, Plan: c.FaultPlan(), SandboxListen: c.Payment.Sandbox.Listen,
 		},
 		QueueMax: c.Limits.LedgerQueueMax, SubscribersMax: c.Limits.SubscribersMax, ShutdownGrace: c.ShutdownGrace,
 		ReadTimeout: c.Timeouts.Read, IdleTimeout: c.Timeouts.Idle, Version: versionText(), Logger: logger(c.Log),
 	}, nil
+}
+
+// stripeConfig is the account as its adapter takes it.
+func stripeConfig(p config.Payment) stripe.Config {
+	c := stripe.Config{
+		SecretKey: p.Stripe.SecretKey, Account: p.Stripe.Account, SharedAccount: p.Stripe.SharedAccount, House: p.Stripe.House, ReturnURL: p.Stripe.ReturnURL,
+		Timeout: p.AttemptTimeout,
+	}
+	for secret := range strings.SplitSeq(p.Stripe.WebhookSecrets, ",") {
+		if secret = strings.TrimSpace(secret); secret != "" {
+			c.WebhookSecrets = append(c.WebhookSecrets, secret)
+		}
+	}
+	return c
+}
+
+// mailSettings are how mails go out.
+func mailSettings(m config.Mail) app.MailSettings {
+	return app.MailSettings{Name: m.Name, SMTP: smtp.Options{
+		Host: m.SMTP.Host, Port: m.SMTP.Port, Encryption: smtp.Encryption(m.SMTP.Encryption), User: m.SMTP.User, Password: m.SMTP.Password,
+		From: m.From, ReplyTo: m.ReplyTo,
+	}}
 }
 
 func signInProviders(all []config.SignInProvider) []app.SignInProvider {

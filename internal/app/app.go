@@ -31,6 +31,8 @@ import (
 	"onsale/internal/ledger"
 	"onsale/internal/ledger/postgres"
 	"onsale/internal/ledger/sqlite"
+	"onsale/internal/outbox/mail"
+	"onsale/internal/outbox/mail/mailbox"
 	"onsale/internal/payment"
 )
 
@@ -73,7 +75,10 @@ type App struct {
 	Booking   *booking.Service
 	NewID     func(shard int) (id.ID, error)
 
-	mail      identity.Sender
+	Mailbox *mailbox.Mailbox // where a demo's mails go, nil otherwise
+
+	desk      *mail.Desk    // nil: no mail is sent
+	mails     *mail.Handler // with it
 	providers map[string]httpapi.OIDC
 
 	node    *control.Node
@@ -252,10 +257,10 @@ type Settings struct {
 	Throwaway         bool // also take tokens of the throw-away issuer; always so in a demo
 	Issuers           []identity.Issuer
 	Providers         []SignInProvider // need PublicURL
-	Mail              identity.Sender  // of codes and invitations. Defaults to none; in a demo to a MemoryMail
-	PublicURL         string           // the origin under which browsers come, "https://tickets.example"; "" is not known
-	TrustedProxies    []netip.Prefix   // whose word on where a request comes from is believed
-	Rates             guard.Settings   // the zero value limits nothing
+	Mail              MailSettings
+	PublicURL         string         // the origin under which browsers come, "https://tickets.example"; "" is not known
+	TrustedProxies    []netip.Prefix // whose word on where a request comes from is believed
+	Rates             guard.Settings // the zero value limits nothing
 	Payment           PaymentSettings
 	QueueMax          int
 	SubscribersMax    int

@@ -3,9 +3,7 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"onsale/internal/audit"
@@ -30,14 +28,15 @@ type SignInProvider struct {
 // openSignIn opens what people need to sign in: the service that a server runs, and the providers beside it.
 func (a *App) openSignIn(ctx context.Context) error {
 	s := &a.Settings
-	if a.mail = s.Mail; a.mail == nil {
-		a.mail = noMail{}
-		if s.Demo {
-			a.mail = &MemoryMail{}
-		}
+	if err := a.openMail(); err != nil {
+		return err
+	}
+	var sender identity.Sender = noMail{}
+	if a.desk != nil {
+		sender = a.desk
 	}
 	var err error
-	if a.People, err = a.openPeople(ctx, a.mail); err != nil {
+	if a.People, err = a.openPeople(ctx, sender); err != nil {
 		return err
 	}
 	a.providers = map[string]httpapi.OIDC{}
@@ -62,12 +61,6 @@ func (a *App) limiter() (httpapi.Limiter, error) {
 	return guard.New(a.Settings.Rates, time.Now())
 }
 
-// mailsCodes says whether a one-time code reaches anybody.
-func (a *App) mailsCodes() bool {
-	_, none := a.mail.(noMail)
-	return !none
-}
-
 // auditEvent recomputes an event's promises, as onsale audit does.
 func (a *App) auditEvent(ctx context.Context, event id.ID) (_ any, ok bool, err error) {
 	source, err := a.auditSource()
@@ -88,42 +81,4 @@ func (a *App) auditSource() (*audit.Source, error) {
 		return audit.OpenPostgres(a.Settings.PostgresURL)
 	}
 	return audit.OpenSQLite(filepath.Clean(a.path(ShardFile)))
-}
-
-// MemoryMailMax is how many mails a MemoryMail keeps.
-const MemoryMailMax = 1000
-
-// MemoryMail keeps the last mails of sign-in in memory, for a demo and for tests: nothing of them is logged.
-type MemoryMail struct {
-	mu      sync.Mutex
-	codes   []identity.CodeMail
-	invites []identity.InvitationMail
-}
-
-// SendCode keeps a code.
-func (m *MemoryMail) SendCode(_ context.Context, c identity.CodeMail) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.codes = append(m.codes[max(0, len(m.codes)-MemoryMailMax+1):], c)
-	return nil
-}
-
-// SendInvitation keeps an invitation.
-func (m *MemoryMail) SendInvitation(_ context.Context, i identity.InvitationMail) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.invites = append(m.invites[max(0, len(m.invites)-MemoryMailMax+1):], i)
-	return nil
-}
-
-// Code is the last code that went to an address.
-func (m *MemoryMail) Code(to identity.Email) (string, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for i := len(m.codes) - 1; i >= 0; i-- {
-		if m.codes[i].To == to {
-			return m.codes[i].Code, nil
-		}
-	}
-	return "", fmt.Errorf("no code was sent to this address")
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -10,12 +11,14 @@ import (
 	"onsale/internal/ledger"
 	"onsale/internal/payment"
 	"onsale/internal/payment/sandbox"
+	"onsale/internal/payment/stripe"
 )
 
 // PaymentSettings say who moves the money.
 type PaymentSettings struct {
-	Provider       string // "sandbox"
-	Authorize      bool   // reserve first, take after the tickets are made
+	Provider       string // "sandbox", "stripe" or "none"
+	Stripe         stripe.Config
+	Authorize      bool // reserve first, take after the tickets are made
 	AttemptTimeout time.Duration
 	RecoverAfter   time.Duration
 	Plan           sandbox.FaultPlan
@@ -31,8 +34,11 @@ func (a *App) openProvider(ctx context.Context, public net.Addr) error {
 		a.Provider = free{}
 		return nil
 	}
+	if p.Provider == stripeProvider {
+		return a.openStripe()
+	}
 	if p.Provider != "sandbox" {
-		return fmt.Errorf("payment provider %q is not known: use sandbox with --demo, or none for free events", p.Provider)
+		return fmt.Errorf("payment provider %q is not known: use stripe, sandbox with --demo, or none for free events", p.Provider)
 	}
 	if !a.Settings.Demo {
 		return fmt.Errorf("the sandbox moves no real money, so it exists only with --demo (E1)")
@@ -55,6 +61,25 @@ func (a *App) openProvider(ctx context.Context, public net.Addr) error {
 	}
 	a.Provider = client
 	a.onClose(func(context.Context) error { client.Close(); return nil })
+	return payment.Check(a.Provider)
+}
+
+const stripeProvider = "stripe"
+
+// openStripe makes the client of Stripe. Play money is for a demo, real money is not (E1).
+func (a *App) openStripe() error {
+	client, err := stripe.New(a.Settings.Payment.Stripe)
+	if err != nil {
+		return err
+	}
+	a.onClose(func(context.Context) error { client.Close(); return nil })
+	if live := client.Mode() == payment.Live; live == a.Settings.Demo {
+		if live {
+			return errors.New("payment.stripe.secret_key is a live key, and this is a demo: real money would move; use a test key")
+		}
+		return errors.New("payment.stripe.secret_key is a test key: tickets would be given out and no money would move; use --demo, or a live key")
+	}
+	a.Provider = client
 	return payment.Check(a.Provider)
 }
 

@@ -9,15 +9,18 @@ import (
 // ordersRemembered is of how many orders it is remembered which of their notices were handled (A24).
 const ordersRemembered = 100_000
 
-// relay publishes what was committed. Until mails and webhooks go out, publishing is a line in the log and a count.
+// relay publishes what was committed: to the log, to counters, and to whoever else takes notices.
 type relay struct {
 	*outbox.Relay
 	counts *outbox.Count
 }
 
-func newRelay(store Store, log *slog.Logger) *relay {
+func newRelay(store Store, log *slog.Logger, more ...outbox.Handler) *relay {
 	r := &relay{counts: &outbox.Count{}}
-	r.Relay = outbox.NewRelay(store, []outbox.Handler{outbox.Dedup(outbox.Log(log), ordersRemembered), outbox.Dedup(r.counts, ordersRemembered)},
-		outbox.Options{Holder: holder(), Log: log})
+	var handlers []outbox.Handler
+	for _, h := range append([]outbox.Handler{outbox.Log(log), r.counts}, more...) {
+		handlers = append(handlers, outbox.Dedup(h, ordersRemembered))
+	}
+	r.Relay = outbox.NewRelay(store, handlers, outbox.Options{Holder: holder(), Log: log})
 	return r
 }

@@ -25,6 +25,7 @@ import (
 	"onsale/internal/inventory"
 	"onsale/internal/keys"
 	"onsale/internal/ledger"
+	"onsale/internal/outbox"
 	"onsale/internal/payment"
 	"onsale/internal/ticket"
 )
@@ -163,7 +164,11 @@ func (a *App) openServing(ctx context.Context, public net.Addr) error {
 			a.Log.ErrorContext(ctx, "alert: "+what, "booking", order.Text(id.Order), "error", err)
 		},
 	})
-	a.relay = newRelay(a.Store, a.Log)
+	var handlers []outbox.Handler
+	if a.mails != nil {
+		handlers = append(handlers, a.mails)
+	}
+	a.relay = newRelay(a.Store, a.Log, handlers...)
 	a.metrics.watch(a)
 	return nil
 }
@@ -190,8 +195,12 @@ func (a *App) handler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return httpapi.New(httpapi.Options{
-		People: a.People, Codes: a.mailsCodes(), Providers: a.providers, Limiter: limiter, TrustedProxies: a.Settings.TrustedProxies, PublicURL: a.Settings.PublicURL,
+	var resend func(context.Context, id.ID) error
+	if a.desk != nil {
+		resend = a.resend
+	}
+	api, err := httpapi.New(httpapi.Options{
+		People: a.People, Codes: a.desk != nil, Resend: resend, Providers: a.providers, Limiter: limiter, TrustedProxies: a.Settings.TrustedProxies, PublicURL: a.Settings.PublicURL,
 		EventChanged: a.loadIfServing, Restart: a.restart, Audit: a.auditEvent,
 		Catalog: a.Catalog, Inventory: a.Inventory, Booking: a.Booking, Ledger: a.Store, Commands: a.Batcher,
 		Identity: authenticator{a.Identity}, NewID: a.NewID, FieldKey: a.fieldKey(),
@@ -206,6 +215,14 @@ func (a *App) handler() (http.Handler, error) {
 		}),
 		Webhooks: webhooks, Observe: a.metrics.request, Demo: a.Settings.Demo, Data: shortPath(a.Settings.Data), Version: a.Settings.Version, Logger: a.Log,
 	})
+	if err != nil || a.Mailbox == nil {
+		return api, err
+	}
+	mux := http.NewServeMux() // a demo shows its mails beside the API
+	mux.Handle(MailboxPath, a.Mailbox)
+	mux.Handle(MailboxPath+"/", a.Mailbox)
+	mux.Handle("/", api)
+	return mux, nil
 }
 
 type authenticator struct{ v *identity.Verifier }
@@ -221,6 +238,10 @@ func (a *App) background(ctx context.Context, work *sync.WaitGroup, lost func(er
 	work.Go(func() { a.People.Run(ctx) })
 	a.relay.Start()
 	work.Go(func() { <-ctx.Done(); a.relay.Stop() })
+	if a.desk != nil {
+		a.desk.Start()
+		work.Go(func() { <-ctx.Done(); a.desk.Stop() })
+	}
 	work.Go(func() {
 		a.Catalog.Run(ctx, healEvery, func(_ int, failed error) {
 			if failed != nil && ctx.Err() == nil {
@@ -318,7 +339,7 @@ func (a *App) checkPrices(ctx context.Context) error {
 	for _, e := range rows {
 		priced := slices.ContainsFunc(e.Tiers, func(t ledger.Tier) bool { return t.Face+t.Fee > 0 })
 		if priced && (e.State == ledger.OnSale || e.State == ledger.Paused) && e.SaleCloses > ledger.TimeOf(time.Now()) {
-			return fmt.Errorf("event %s has prices and there is no payment provider: use --demo for the sandbox (this version has no other), or close the event first", e.ID.Text(id.Event))
+			return fmt.Errorf("event %s has prices and there is no payment provider: set payment.provider: stripe, use --demo for the sandbox, or close the event first", e.ID.Text(id.Event))
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"net/mail"
 	"net/netip"
 	"net/url"
 	"os"
@@ -54,6 +55,47 @@ func (l *loader) check() {
 	}
 	l.checkProviders()
 	l.checkFaults()
+	l.checkStripe()
+	l.checkMail()
+}
+
+func (l *loader) checkStripe() {
+	c := l.config.Payment
+	if c.Provider != "stripe" {
+		for key, value := range map[string]string{"payment.stripe.secret_key": c.Stripe.SecretKey, "payment.stripe.webhook_secrets": c.Stripe.WebhookSecrets} {
+			if value != "" && l.sources["payment.provider"] != "" {
+				l.add(key, "means nothing with payment.provider %s: set payment.provider: stripe, or take it away", c.Provider)
+			}
+		}
+		return
+	}
+	if c.Stripe.SecretKey == "" {
+		l.add("payment.stripe.secret_key", "is needed with payment.provider stripe: it is in Stripe's dashboard under Developers")
+	}
+	if c.Stripe.WebhookSecrets == "" {
+		l.add("payment.stripe.webhook_secrets", "is needed with payment.provider stripe: make an endpoint for /v1/payments/stripe/webhook in Stripe's dashboard, and take its whsec_…")
+	}
+}
+
+func (l *loader) checkMail() {
+	c := l.config.Mail
+	if c.SMTP.Host == "" {
+		return
+	}
+	if c.From == "" {
+		l.add("mail.from", "is needed with mail.smtp.host: who are the mails from? Tickets <tickets@tickets.example>")
+	}
+	for key, text := range map[string]string{"mail.from": c.From, "mail.reply_to": c.ReplyTo} {
+		if text == "" {
+			continue
+		}
+		if _, err := mail.ParseAddress(text); err != nil {
+			l.add(key, "%.80q must be an address such as Tickets <tickets@tickets.example>", text)
+		}
+	}
+	if (c.SMTP.User == "") != (c.SMTP.Password == "") {
+		l.add("mail.smtp.password", "goes with mail.smtp.user: give both, or neither")
+	}
 }
 
 func (l *loader) checkPublicURL() {
@@ -193,8 +235,8 @@ func (l *loader) checkFaults() {
 
 // CheckServe says why a server must not be started with this configuration, though it is good for other commands (E1).
 func (c Config) CheckServe() error {
-	if len(c.Issuers) == 0 && !c.Throwaway {
-		return &Error{Problems: []Problem{{Key: "issuers", Text: "nobody could sign in: name an issuer of customers' tokens, or use --demo"}}}
+	if len(c.Issuers) == 0 && len(c.Providers) == 0 && !c.Throwaway && c.Mail.SMTP.Host == "" {
+		return &Error{Problems: []Problem{{Key: "mail.smtp.host", Text: "nobody could sign in: name a mail server, by which people get their codes, or issuers of their tokens, or use --demo"}}}
 	}
 	return nil
 }

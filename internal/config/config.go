@@ -40,6 +40,7 @@ type Config struct {
 	Providers      []Provider
 	Throwaway      bool
 	Payment        Payment
+	Mail           Mail
 	Limits         Limits
 	Timeouts       Timeouts
 	Log            Log
@@ -78,11 +79,39 @@ type Provider struct {
 
 // Payment is who moves the money.
 type Payment struct {
-	Provider       string // "sandbox" or "none"; "" until Load has decided
+	Provider       string // "stripe", "sandbox" or "none"; "" until Load has decided
 	Mode           string // "authorize" or "charge"
 	AttemptTimeout time.Duration
 	RecoverAfter   time.Duration
+	Stripe         Stripe
 	Sandbox        Sandbox
+}
+
+// Stripe is an account there.
+type Stripe struct {
+	SecretKey      string // secret
+	WebhookSecrets string // secret; commas between
+	Account        string
+	SharedAccount  bool
+	House          string
+	ReturnURL      string
+}
+
+// Mail is how mails go out.
+type Mail struct {
+	Name    string
+	From    string
+	ReplyTo string
+	SMTP    SMTP
+}
+
+// SMTP is the server that takes them.
+type SMTP struct {
+	Host       string
+	Port       int
+	Encryption string
+	User       string
+	Password   string // secret
 }
 
 // Sandbox is the built-in provider's behaviour.

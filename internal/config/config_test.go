@@ -174,6 +174,12 @@ func TestE1WhatIsForDemosStaysThere(t *testing.T) {
 		"faults without sandbox":  {map[string]string{"payment.sandbox.faults": "declined=0.5"}, "means nothing with payment.provider none"},
 		"sandbox to the world":    {map[string]string{"demo": "true", "payment.sandbox.listen": ":1"}, "must be on a loopback interface"},
 		"metrics to the world":    {map[string]string{"metrics_listen": ":9090"}, "what it tells is not for everybody"},
+		"stripe without a key":    {map[string]string{"payment.provider": "stripe", "payment.stripe.webhook_secrets": "whsec_a"}, "payment.stripe.secret_key: is needed"},
+		"stripe without a secret": {map[string]string{"payment.provider": "stripe", "payment.stripe.secret_key": "sk_live_a"}, "payment.stripe.webhook_secrets"},
+		"stripe for nothing":      {map[string]string{"payment.provider": "none", "payment.stripe.secret_key": "sk_live_a"}, "means nothing with payment.provider none"},
+		"mail from nobody":        {map[string]string{"mail.smtp.host": "mail.example"}, "mail.from: is needed"},
+		"mail from nonsense":      {map[string]string{"mail.smtp.host": "mail.example", "mail.from": "tickets"}, "must be an address"},
+		"half a sign-in":          {map[string]string{"mail.smtp.host": "mail.example", "mail.from": "a@b.example", "mail.smtp.user": "x"}, "goes with mail.smtp.user"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Load(Sources{Flags: c.flags})
@@ -189,7 +195,7 @@ func TestE1WhatIsForDemosStaysThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := plain.CheckServe(); err == nil || !strings.Contains(err.Error(), "name an issuer") {
+	if err := plain.CheckServe(); err == nil || !strings.Contains(err.Error(), "name a mail server") {
 		t.Errorf("a server that nobody can use: %v", err)
 	}
 	demo, err := Load(Sources{Flags: map[string]string{"demo": "true"}})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"strings"
 	"sync"
 
 	"onsale/internal/id"
@@ -17,7 +18,11 @@ func Log(log *slog.Logger) Handler {
 		if n.Alert {
 			level = slog.LevelError
 		}
-		log.LogAttrs(ctx, level, "notice", slog.String("kind", n.Kind), slog.String("order", n.Order.Text(id.Order)),
+		about := slog.String("order", n.Order.Text(id.Order))
+		if strings.HasPrefix(n.Kind, "event.") {
+			about = slog.String("event", n.Order.Text(id.Event))
+		}
+		log.LogAttrs(ctx, level, "notice", slog.String("kind", n.Kind), about,
 			slog.Int64("sequence", n.Sequence), slog.Bool("alert", n.Alert), slog.Time("at", n.At.Std()))
 		return nil
 	})
