@@ -231,15 +231,19 @@ func (c *converter) location(d *Draft, value any) {
 	default:
 		d.Venue.Name, _ = c.pick(place["name"])
 	}
-	for _, one := range list(place["address"]) {
-		if text := str(one); text != "" {
-			d.need(&d.Venue.City, c.o.City, "venue.city", fmt.Sprintf("In which city is the house? The address is %s.", quoted(text)))
-			d.need(&d.Venue.Country, c.o.Country, "venue.country", fmt.Sprintf("In which country is the house? Two letters; the address is %s.", quoted(text)))
-		} else {
-			c.address(d, path+".address", object(one))
-		}
-		break
+	addresses := list(place["address"])
+	if len(addresses) > 1 {
+		d.ask(path+".address", "venue.city", fmt.Sprintf("Which of %d addresses holds?", len(addresses)))
 	}
+	if len(addresses) == 0 {
+		return
+	}
+	if text := str(addresses[0]); text != "" {
+		d.need(&d.Venue.City, c.o.City, "venue.city", fmt.Sprintf("In which city is the house? The address is %s.", quoted(text)))
+		d.need(&d.Venue.Country, c.o.Country, "venue.country", fmt.Sprintf("In which country is the house? Two letters; the address is %s.", quoted(text)))
+		return
+	}
+	c.address(d, path+".address", object(addresses[0]))
 }
 
 func (c *converter) address(d *Draft, path string, a map[string]any) {
