@@ -29,7 +29,8 @@ const (
 	sqlEventsUpdate = sqlEvents + `UPDATE OF e`
 
 	// A key's row is never changed, and that there is none is not believed: the row is inserted with its effect, and
-	// where another node was first, that fails (see write.go).
+	// where another node was first, that fails (see write.go). Keys are read behind the locks: who had to wait for one that
+	// the same key's first request held, finds the key and repeats its answer.
 	sqlKeys = `SELECT k.n, i.subject_id, i.fields, i.created_at
  FROM unnest($1::bigint[], $2::text[], $3::text[]) WITH ORDINALITY AS k(customer_id, operation, key, n)
  JOIN shard.idempotency_keys i ON i.customer_id = k.customer_id AND i.operation = k.operation AND i.key = k.key`
@@ -96,13 +97,13 @@ func asInt64(i id.ID) int64 { return int64(i) }
 func (t *transaction) lock(ctx context.Context) error {
 	p := t.pipeline()
 	t.lockEvents(p)
-	t.readKeys(p)
 	t.lockLimits(p)
 	t.lockQuotas(p)
 	t.lockOrders(p)
 	t.lockHolds(p)
 	t.lockBuckets(p)
 	t.lockSeats(p)
+	t.readKeys(p)
 	var now, soonest int64
 	p.rows(sqlClock, nil, []any{&now, &soonest}, func() error {
 		t.now, t.source.soonest = ledger.Time(now), ledger.Time(soonest)

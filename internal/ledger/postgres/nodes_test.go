@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -101,6 +102,28 @@ func TestKeyRacedFromTwoNodes(t *testing.T) {
 	}
 	if n := s.value(`SELECT count(*) FROM shard.holds`); n != 40 {
 		t.Errorf("40 keys had %d effects", n)
+	}
+}
+
+// The same request comes to a second node, for the same seats, while the first is committing: it is told of its own hold,
+// not that the seats are taken.
+func TestKeyRacedForTheSameSeats(t *testing.T) {
+	s := newStage(t, "", nil)
+	other := s.open(nil)
+	c := s.hold(7, 0, 1)
+	c.Key = ledger.Key{Value: "k"}
+	again := c
+	again.ID = s.id()
+	second := make(chan ledger.Result, 1)
+	s.l.beforeCommit = func() {
+		go func() { second <- s.apply(other, again)[0] }()
+		for s.value(`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`) == 0 {
+			runtime.Gosched()
+		}
+	}
+	s.ok(c)
+	if r := <-second; r.Fault != nil || !r.Repeat || r.Hold.ID != c.ID {
+		t.Errorf("the second was answered %+v", r)
 	}
 }
 

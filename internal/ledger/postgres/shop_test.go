@@ -119,6 +119,24 @@ func TestWhatIsKnownIsLockedTheFirstTime(t *testing.T) {
 	}
 }
 
+// shop does one of everything that may come after a sale.
+func (s *stage) shop() {
+	s.Helper()
+	s.ok(shopEvent(2, 1))
+	o := s.bought(s.l, 2, 7, 1, 2, 3)
+	passed := s.ok(ledger.Transfer{ID: s.id(), Ticket: o.Tickets[0].ID, Customer: 7, To: 8, Document: "z", Key: ledger.Key{Value: "k"}}).Ticket
+	s.ok(ledger.CheckIn{Ticket: passed.ID, Event: 2})
+	s.ok(ledger.UndoCheckIn{Ticket: passed.ID, Event: 2})
+	r := s.ok(s.refund(o, o.Tickets[1].ID)).Refund
+	s.ok(ledger.RefuseRefund{Refund: r.ID})
+	s.ok(ledger.RetryRefund{Refund: r.ID, Try: 1})
+	s.ok(ledger.RecordPayment{Order: r.From, Payment: r.Payment, State: ledger.PaymentRefunded, Amount: r.Amount, Refund: r.ID})
+	s.ok(ledger.ReleaseSeats{Refund: r.ID})
+	c := s.confirm(s.ok(s.begin(s.ok(s.exchange(2, o, 4)).Hold)).Order, 1)
+	c.Exchange = s.ids(ledger.RefundPartsMax + 1)
+	s.ok(c)
+}
+
 // One batch gives a seat back whole and sells it anew, on a node that knows all of it and on one that does not.
 func TestSeatGivenBackAndSoldInOneBatch(t *testing.T) {
 	s := newStage(t, "", nil)
