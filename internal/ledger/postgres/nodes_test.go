@@ -105,15 +105,15 @@ func TestKeyRacedFromTwoNodes(t *testing.T) {
 	}
 }
 
-// The same request comes to a second node, for the same seats, while the first is committing: it is told of its own hold,
-// not that the seats are taken.
-func TestKeyRacedForTheSameSeats(t *testing.T) {
+// The same request comes to a second node, for the same hold, while the first is committing: it is told of its own order,
+// not that a payment is in progress.
+func TestKeyRacedForTheSameHold(t *testing.T) {
 	s := newStage(t, "", nil)
 	other := s.open(nil)
-	c := s.hold(7, 0, 1)
+	c := s.begin(s.ok(s.hold(7, 0, 1)).Hold)
 	c.Key = ledger.Key{Value: "k"}
 	again := c
-	again.ID = s.id()
+	again.Order = s.id()
 	second := make(chan ledger.Result, 1)
 	s.l.beforeCommit = func() {
 		go func() { second <- s.apply(other, again)[0] }()
@@ -122,7 +122,7 @@ func TestKeyRacedForTheSameSeats(t *testing.T) {
 		}
 	}
 	s.ok(c)
-	if r := <-second; r.Fault != nil || !r.Repeat || r.Hold.ID != c.ID {
+	if r := <-second; r.Fault != nil || !r.Repeat || r.Order.ID != c.Order {
 		t.Errorf("the second was answered %+v", r)
 	}
 }
