@@ -202,7 +202,7 @@ func TestFactsThatCannotBeHadComeAgain(t *testing.T) {
 
 func TestNewsOfAnEvent(t *testing.T) {
 	w := newWorld(t, func(o *mail.Options) { o.BulkPerSecond = 1000 })
-	const orders = 450 // of three pages
+	const orders = 230 // of two pages
 	for i := range id.ID(orders) {
 		w.sell(order+i, 0, 0, ledger.Ticket{ID: 10_000 + i})
 	}
@@ -221,7 +221,7 @@ func TestNewsOfAnEvent(t *testing.T) {
 	w.facts.set(func() { w.facts.events[event] = moved })
 	w.notice(ledger.NoticeEvent, 3, "", event)
 	w.desk.Start()
-	run(w, mail.KindEventChanged, 3, orders-1) // 447 others, and two of the first order
+	run(w, mail.KindEventChanged, 3, orders-1) // 227 others, and two of the first order
 	text := ""
 	for _, m := range w.out.mails {
 		if m.To.Email == "li@example.com" {
