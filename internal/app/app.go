@@ -21,6 +21,7 @@ import (
 
 	"onsale/internal/booking"
 	"onsale/internal/catalog"
+	"onsale/internal/catalog/search"
 	"onsale/internal/control"
 	"onsale/internal/guard"
 	"onsale/internal/httpapi"
@@ -47,7 +48,8 @@ const (
 	recoverEvery  = time.Second
 	compareEvery  = 30 * time.Second
 	loadEvery     = 5 * time.Second
-	loadAhead     = time.Hour // events are loaded this long before their sale opens (B4)
+	searchEvery   = time.Second // how late a change of the catalog is found at most
+	loadAhead     = time.Hour   // events are loaded this long before their sale opens (B4)
 	shardNumber   = 0
 	stopPartsTime = 10 * time.Second
 )
@@ -67,6 +69,7 @@ type App struct {
 	Store     Store
 	Batcher   *ledger.Batcher
 	Catalog   *catalog.Service
+	Search    *search.Index
 	Inventory *inventory.Service
 	Identity  *identity.Verifier
 	People    *identity.Service   // nil where the app was not opened for serving
@@ -234,8 +237,29 @@ func (a *App) openPostgres(ctx context.Context) (Store, error) {
 }
 
 func (a *App) openCatalog(context.Context) error {
-	a.Catalog = catalog.New(catalog.Options{Store: a.Control.Catalog(), Ledger: a.Batcher, NewID: a.NewID, Log: a.Log})
+	var err error
+	if a.Search, err = search.New(search.Options{Store: a.Control.Catalog(), Log: a.Log, Left: a.left}); err != nil {
+		return err
+	}
+	a.onClose(func(context.Context) error { return a.Search.Close() })
+	a.Catalog = catalog.New(catalog.Options{Store: a.Control.Catalog(), Ledger: a.Batcher, NewID: a.NewID, Log: a.Log, Search: a.Search})
 	return nil
+}
+
+// left is how an event stands on this node, as far as it has heard.
+func (a *App) left(event id.ID) (state ledger.EventState, left int, heard bool) {
+	if a.Inventory == nil {
+		return 0, 0, false
+	}
+	b := a.Inventory.Board(event)
+	if b == nil {
+		return 0, 0, false
+	}
+	if state, heard = b.EventState(); heard {
+		seats, places := b.Left()
+		left = seats + places
+	}
+	return state, left, heard
 }
 
 // Settings say what the program is made of. config.Config turns into it.

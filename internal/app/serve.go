@@ -199,8 +199,13 @@ func (a *App) handler() (http.Handler, error) {
 	if a.desk != nil {
 		resend = a.resend
 	}
+	endpoints, err := a.webhookService(nil)
+	if err != nil {
+		return nil, err
+	}
 	api, err := httpapi.New(httpapi.Options{
-		People: a.People, Codes: a.desk != nil, Resend: resend, Providers: a.providers, Limiter: limiter, TrustedProxies: a.Settings.TrustedProxies, PublicURL: a.Settings.PublicURL,
+		Endpoints: endpoints,
+		People:    a.People, Codes: a.desk != nil, Resend: resend, Providers: a.providers, Limiter: limiter, TrustedProxies: a.Settings.TrustedProxies, PublicURL: a.Settings.PublicURL,
 		EventChanged: a.loadIfServing, Restart: a.restart, Audit: a.auditEvent,
 		Catalog: a.Catalog, Inventory: a.Inventory, Booking: a.Booking, Ledger: a.Store, Commands: a.Batcher,
 		Identity: authenticator{a.Identity}, NewID: a.NewID, FieldKey: a.fieldKey(),
@@ -236,6 +241,7 @@ func (a authenticator) Authenticate(ctx context.Context, token string) (id.ID, e
 func (a *App) background(ctx context.Context, work *sync.WaitGroup, lost func(error)) {
 	work.Go(func() { a.Inventory.Run(ctx) })
 	work.Go(func() { a.People.Run(ctx) })
+	work.Go(func() { a.Search.Run(ctx, searchEvery, nil) })
 	a.relay.Start()
 	work.Go(func() { <-ctx.Done(); a.relay.Stop() })
 	if a.desk != nil {

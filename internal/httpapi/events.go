@@ -28,6 +28,7 @@ type Event struct {
 	ID         string        `json:"event_id"`
 	Show       string        `json:"show_id"`
 	Title      string        `json:"title"`
+	Performers []string      `json:"performers,omitempty"`
 	State      string        `json:"state" enum:"draft,scheduled,on_sale,paused,ended,cancelled,stopped"`
 	Venue      catalog.Venue `json:"venue"`
 	PlanHash   string        `json:"plan_hash"`
@@ -87,7 +88,7 @@ func (a *api) eventsList(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	q := catalog.Query{Text: asked.Get("query"), City: asked.Get("city")}
+	q := catalog.Query{Text: asked.Get("query"), City: asked.Get("city"), Availability: catalog.Availability(asked.Get("availability"))}
 	if q.From, err = timeOf(asked, "from"); err != nil {
 		return err
 	}
@@ -181,7 +182,7 @@ func (a *api) event(e *catalog.Event) Event {
 	}
 	zone := e.Venue.Location()
 	shown := Event{
-		ID: e.ID.Text(id.Event), Show: e.Show.Text(id.Show), Title: e.Title, State: string(e.StateAt(a.Now(), state, heard)),
+		ID: e.ID.Text(id.Event), Show: e.Show.Text(id.Show), Title: e.Title, Performers: e.Performers, State: string(e.StateAt(a.Now(), state, heard)),
 		Venue: e.Venue, PlanHash: e.PlanHash, Starts: e.Starts.In(zone), SaleOpens: e.SaleOpens.In(zone), SaleCloses: e.SaleCloses.In(zone),
 		Currency: e.Currency, LimitEvent: e.Limits.Event, HoldMax: e.SeatsPerHoldMax, HoldTTLMS: int64(e.HoldTTL), Left: left,
 		Tiers: make([]Tier, 0, len(e.Tiers)),

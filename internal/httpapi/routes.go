@@ -74,7 +74,8 @@ func (a *api) table() []route {
 			AnswerType: "application/json", handle: a.jwks},
 
 		{Method: "GET", Path: "/v1/events", ID: "events_list", Who: public, Tag: "Events", Summary: "Find events, by start",
-			Query: []parameter{{"query", "words in show, title, venue or city", "string"}, {"city", "only this city", "string"},
+			Query: []parameter{{"query", "words in title, show, performers, venue or city, best first; case, accents and a typo do not matter", "string"},
+				{"city", "only this city", "string"}, {"availability", "on_sale: can be bought now; available: and has something left", "string"},
 				{"from", "starting at or after this time (RFC 3339)", "date-time"}, {"to", "starting before this time", "date-time"}, pageQuery},
 			Answer: EventList{}, Faults: []fault.Code{fault.Invalid}, handle: a.eventsList},
 		{Method: "GET", Path: "/v1/events/{event_id}", ID: "event_get", Who: public, Tag: "Events", Summary: "One event: when, where, prices, rules",
@@ -127,5 +128,5 @@ func (a *api) table() []route {
 			Faults: []fault.Code{fault.BodyTooLarge, fault.NotFound, fault.PaymentUnavailable, fault.OutcomeUnknown}, handle: a.paymentWebhook},
 	}
 	return slices.Concat(all, a.signInRoutes(), a.meRoutes(), a.refundRoutes(), a.exchangeRoutes(), a.transferRoutes(), a.checkInRoutes(),
-		a.organizerRoutes(), a.organizerEventRoutes(), a.organizerSaleRoutes(), a.organizerPeopleRoutes())
+		a.organizerRoutes(), a.organizerEventRoutes(), a.organizerSaleRoutes(), a.organizerPeopleRoutes(), a.endpointRoutes())
 }
