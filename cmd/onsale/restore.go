@@ -115,5 +115,6 @@ func printMoney(w io.Writer, m *app.MoneyReport) {
 		unknown = "are of bookings that the backup does not have; from " + m.GivenBackFrom.Format(time.RFC3339) + " on the server gives them back:"
 	}
 	list("unknown", unknown, m.Unknown)
-	list("refunded_since", "got money back after the backup, which does not know of it: their tickets are valid still. Refund or void them by hand:", m.Refunded)
+	list("rebuilt", "got all of their money back after the backup: they are refunded here, too:", m.Rebuilt)
+	list("refunded_since", "got a part of their money back after the backup, which does not say for which tickets: they are valid still. Decide by hand:", m.Refunded)
 }

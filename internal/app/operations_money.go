@@ -19,8 +19,9 @@ import (
 //   - A payment of a booking that the backup does not have: which seats it was for is nowhere any more. It is kept as a dead
 //     letter and given back an hour later by the same job as every dead letter (A20), unless the operator says otherwise.
 //   - Money that was given back since. A refund that the backup has as requested is asked for again under its own id, which
-//     changes nothing at the provider. One that it does not have is listed: its tickets are still valid, and somebody must
-//     decide.
+//     changes nothing at the provider. One that it does not have, of all that was paid, is made again under that id: all of
+//     the tickets were given back. One of a part is listed: which tickets it was for stands nowhere, they are all still
+//     valid, and somebody must decide.
 
 // unknownSkew is how much earlier than the backup, by the provider's clock, a payment may have been made for a booking that
 // the backup does not have.
@@ -43,7 +44,9 @@ type MoneyReport struct {
 	Settled []MoneyRow `json:"settled"`
 	// Unknown are payments of bookings that the backup does not have.
 	Unknown []MoneyRow `json:"unknown"`
-	// Refunded are bookings that got money back after the backup, by refunds that it does not have.
+	// Rebuilt are bookings that got all of their money back after the backup: they are refunded here, too.
+	Rebuilt []MoneyRow `json:"rebuilt"`
+	// Refunded are bookings that got a part of it back: their tickets are valid still.
 	Refunded []MoneyRow `json:"refunded_since"`
 	// Strange is how many payments are not ours, as far as can be told: of another shard, another house, or older than the
 	// backup.
@@ -94,6 +97,9 @@ func (a *App) compareMoney(ctx context.Context, report *RestoreReport, o Restore
 	if err := a.recoverAll(ctx); err != nil {
 		return err
 	}
+	if err := c.rebuild(ctx); err != nil {
+		return err
+	}
 	return c.outcomes(ctx)
 }
 
@@ -105,6 +111,14 @@ type comparison struct {
 	report  *RestoreReport
 	o       RestoreOptions
 	settled []id.ID
+	back    []backSince
+}
+
+// A backSince is money that went back by refunds which the backup does not have.
+type backSince struct {
+	payment payment.Payment
+	amount  int64
+	refunds []payment.Refund
 }
 
 func (c *comparison) payment(ctx context.Context, p *payment.Payment) error {
@@ -193,16 +207,66 @@ func (c *comparison) refunds(ctx context.Context, o *ledger.Order, p *payment.Pa
 	if err != nil {
 		return err
 	}
-	var since int64
+	since := backSince{payment: *p}
 	for _, r := range p.Refunds {
 		if !slices.ContainsFunc(known, func(k ledger.Refund) bool { return k.Key() == r.ID || k.ID.Text(id.Refund) == r.ID }) {
-			since += r.AmountMinor
+			since.refunds = append(since.refunds, r)
+			since.amount += r.AmountMinor
 		}
 	}
-	if since > 0 {
-		c.report.Money.add("refunded_since", &c.report.Money.Refunded, p, since)
+	if since.amount > 0 {
+		c.back = append(c.back, since)
 	}
 	return nil
+}
+
+// rebuild makes refunds again, where it is certain what they were.
+func (c *comparison) rebuild(ctx context.Context) error {
+	m := &c.report.Money
+	for i := range c.back {
+		b := &c.back[i]
+		done, err := c.rebuildOne(ctx, b)
+		if err != nil {
+			return err
+		}
+		if done {
+			m.add("rebuilt", &m.Rebuilt, &b.payment, b.amount)
+		} else {
+			m.add("refunded_since", &m.Refunded, &b.payment, b.amount)
+		}
+	}
+	return c.recoverAll(ctx)
+}
+
+func (c *comparison) rebuildOne(ctx context.Context, b *backSince) (bool, error) {
+	order, err := id.Parse(id.Order, b.payment.OrderID)
+	if err != nil {
+		return false, err
+	}
+	o, err := c.Store.Order(ctx, order)
+	if err != nil {
+		return false, err
+	}
+	if len(b.refunds) != 1 || b.amount != b.payment.CapturedMinor || b.amount != o.Amount || o.State != ledger.OrderPaid || o.Exchange != 0 {
+		return false, nil
+	}
+	first, err := id.Parse(id.Refund, b.refunds[0].ID)
+	if err != nil {
+		return false, nil // made by hand at the provider: somebody knows why
+	}
+	refund := ledger.BeginRefund{IDs: []id.ID{first}, Order: order, Customer: o.Customer, By: ledger.ByOrganizer, Reason: "restored", Used: true}
+	for len(refund.IDs) < ledger.RefundPartsMax {
+		number, err := c.NewID(shardNumber)
+		if err != nil {
+			return false, err
+		}
+		refund.IDs = append(refund.IDs, number)
+	}
+	result, err := c.Batcher.Do(ctx, refund)
+	if err != nil {
+		return false, err
+	}
+	return result.Fault == nil, nil // a refusal is for the operator to see: it is listed
 }
 
 // recoverAll settles what is open, as the server's recovery job does.

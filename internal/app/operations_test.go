@@ -15,7 +15,9 @@ import (
 
 	"onsale/internal/audit"
 	"onsale/internal/backup"
+	"onsale/internal/id"
 	"onsale/internal/keys"
+	"onsale/internal/payment"
 	"onsale/internal/payment/sandbox"
 	"onsale/internal/pgserver"
 	"onsale/internal/ticket"
@@ -124,7 +126,7 @@ func (c *crowd) end() []string {
 
 // lostAndFound is a house that was backed up while it sold, went on selling, and was lost: what is left of it is the
 // backup, the master key and the provider's books.
-func lostAndFound(t *testing.T, s Settings) (file string, before, all []string) {
+func lostAndFound(t *testing.T, s Settings, since func(p *program, before []string)) (file string, before, all []string) {
 	t.Helper()
 	s.DemoSeats = 4_000
 	p := start(t, s)
@@ -142,8 +144,55 @@ func lostAndFound(t *testing.T, s Settings) (file string, before, all []string) 
 	}
 	c.wait(t, 20)
 	all = c.end()
+	since(p, before)
 	p.stop()
 	return file, before, all
+}
+
+// Money that went back after the backup: all of a booking's is given back here, too, without being paid twice; a part of it
+// is for somebody to look at.
+func TestRefundsSinceTheBackup(t *testing.T) {
+	s, into := settings(folder(t)), settings(folder(t))
+	file, before, _ := lostAndFound(t, s, func(p *program, before []string) { backSinceBackup(t, p, before) })
+	for _, name := range []string{masterFile, SandboxFile, SandboxFile + "-wal", "throwaway-issuer.key"} {
+		copyFile(t, filepath.Join(s.Data, name), filepath.Join(into.Data, name))
+	}
+	report, err := Restore(t.Context(), into, RestoreOptions{File: file})
+	must(t, err)
+	m := report.Money
+	if m.Counts["rebuilt"] != 1 || m.Counts["refunded_since"] != 1 || len(m.Refunded) != 1 || m.Refunded[0].Amount*2 != m.Rebuilt[0].Amount {
+		t.Errorf("rebuilt %v, listed %v", m.Rebuilt, m.Refunded)
+	}
+	p := start(t, into)
+	for i, want := range []string{"REFUNDED", "PAID", "PAID"} {
+		var a answer
+		p.ask(before[i], "GET", "/v1/bookings", "", &a)
+		if len(a.Bookings) != 1 || a.Bookings[0].State != want {
+			t.Fatalf("%s has %+v, want %s", before[i], a.Bookings, want)
+		}
+		payments, err := p.app.Provider.Lookup(t.Context(), a.Bookings[0].ID)
+		must(t, err)
+		if got, want := payments[0].RefundedMinor, payments[0].CapturedMinor/[]int64{1, 2, 1 << 40}[i]; got != want {
+			t.Errorf("%d went back to %s, not %d", got, before[i], want)
+		}
+	}
+	p.stop()
+}
+
+// backSinceBackup gives money back that the backup has as taken: all of one booking's, a part of another's.
+func backSinceBackup(t *testing.T, p *program, customers []string) {
+	t.Helper()
+	until(t, "captures", func() bool { return captured(t, p) })
+	for i, share := range []int64{1, 2} {
+		var a answer
+		p.ask(customers[i], "GET", "/v1/bookings", "", &a)
+		payments, err := p.app.Provider.Lookup(t.Context(), a.Bookings[0].ID)
+		must(t, err)
+		number, err := p.app.NewID(0)
+		must(t, err)
+		_, err = p.app.Provider.(payment.Refunder).Refund(t.Context(), payments[0].ID, number.Text(id.Refund), payments[0].CapturedMinor/share)
+		must(t, err)
+	}
 }
 
 // F1: a backup made while tickets are sold is restored elsewhere: the audit is right, money that came since goes back, and
@@ -159,7 +208,7 @@ func TestRestoreOfABackupUnderLoad(t *testing.T) {
 }
 
 func restoreUnderLoad(t *testing.T, s, into Settings) {
-	file, before, all := lostAndFound(t, s)
+	file, before, all := lostAndFound(t, s, func(*program, []string) {})
 	for _, name := range []string{masterFile, SandboxFile, SandboxFile + "-wal", "throwaway-issuer.key"} {
 		copyFile(t, filepath.Join(s.Data, name), filepath.Join(into.Data, name))
 	}
