@@ -326,6 +326,52 @@ func TestGoldenMembers(t *testing.T) {
 	}
 }
 
+func TestGoldenEndpoints(t *testing.T) {
+	w := newWorld(t)
+	w.member("owner", identity.Owner)
+	do := func(name, method, rest, body string) reply {
+		return w.golden(name, ask{method: method, path: w.mine("/webhooks" + rest), customer: "owner", body: body})
+	}
+	var made, other WebhookEndpoint
+	w.into(do("endpoint_make/made", "POST", "", `{"url":"https://hooks.example/a","kinds":["booking.paid"]}`), 201, &made)
+	do("endpoint_make/again", "POST", "", `{"url":"https://hooks.example/a"}`)
+	do("endpoint_make/inside", "POST", "", `{"url":"https://127.0.0.1/a"}`)
+	do("endpoint_make/plain", "POST", "", `{"url":"http://hooks.example/a"}`)
+	do("endpoint_make/kind", "POST", "", `{"url":"https://hooks.example/b","kinds":["sun.rise"]}`)
+	do("endpoint_make/off", "POST", "", `{"url":"https://hooks.example/b","on":false}`)
+	w.into(w.ask(ask{method: "POST", path: w.mine("/webhooks"), customer: "owner", body: `{"url":"https://hooks.example/b"}`}), 201, &other)
+	do("endpoints_list/two", "GET", "", "")
+	at := "/" + made.ID
+	do("endpoint_change/off", "PATCH", at, `{"on":false}`)
+	do("endpoint_change/taken", "PATCH", at, `{"url":"https://hooks.example/b"}`)
+	do("endpoint_change/plain", "PATCH", at, `{"url":"http://hooks.example/a"}`)
+	var again WebhookEndpoint
+	w.into(do("endpoint_rotate/rotated", "POST", at+"/rotate", ""), 200, &again)
+	if again.Secret == "" || again.Secret == made.Secret {
+		t.Error("the secret is the old one")
+	}
+	do("deliveries_list/none", "GET", at+"/deliveries", "")
+	do("deliveries_list/state", "GET", at+"/deliveries?state=x", "")
+	do("deliveries_replay/dead", "POST", at+"/replay", `{"dead":true}`)
+	do("deliveries_replay/what", "POST", at+"/replay", `{}`)
+	do("deliveries_replay/when", "POST", at+"/replay", `{"since":"yesterday"}`)
+	do("deliveries_replay/unknown", "POST", at+"/replay", `{"message_id":"msg_x"}`)
+	// Another organizer's owner has none of it.
+	w.roles.set(w.customer("cleo"), map[id.ID]identity.Role{w.rival: identity.Owner})
+	theirs := "/v1/organizer/organizers/" + w.rival.Text(id.Org) + "/webhooks" + at
+	for _, a := range []ask{
+		{method: "PATCH", path: theirs, body: `{"on":true}`}, {method: "DELETE", path: theirs}, {method: "POST", path: theirs + "/rotate"},
+		{path: theirs + "/deliveries"}, {method: "POST", path: theirs + "/replay", body: `{"dead":true}`},
+	} {
+		a.customer = "cleo"
+		w.problemOf(w.ask(a), "not_found")
+	}
+	do("endpoint_remove/removed", "DELETE", at, "")
+	do("endpoint_remove/again", "DELETE", at, "")
+	w.api.Endpoints = nil
+	do("endpoints_list/not_from_here", "GET", "", "")
+}
+
 // An export has everything once, whatever its size, and a page of bookings everything after it.
 func TestExportHasEverythingOnce(t *testing.T) {
 	w := newWorld(t)

@@ -141,7 +141,7 @@ func shownBody(got reply) string {
 }
 
 var (
-	idShape  = regexp.MustCompile(`\b(evt|show|org|cus|hold|ord|tkt|rfd|ses|inv|log)_[0-9A-HJKMNP-TV-Z]{13}\b`)
+	idShape  = regexp.MustCompile(`\b(evt|show|org|cus|hold|ord|tkt|rfd|ses|inv|log|whe)_[0-9A-HJKMNP-TV-Z]{13}\b`)
 	volatile = []struct {
 		shape *regexp.Regexp
 		text  string
@@ -149,6 +149,7 @@ var (
 		{regexp.MustCompile(`"request_id": "[^"]*"`), `"request_id": "…"`},
 		{regexp.MustCompile(`"qr_text": "[^"]*"`), `"qr_text": "…"`},
 		{regexp.MustCompile(`(Set-Cookie: \w+=)[^;]+`), `${1}…`},
+		{regexp.MustCompile(`"secret": "[^"]*"`), `"secret": "…"`},
 		{regexp.MustCompile(`"payment_id": "[^"]*"`), `"payment_id": "…"`},
 		{regexp.MustCompile(`"next_cursor": "[^"]*"`), `"next_cursor": "…"`},
 		{regexp.MustCompile(`\b[0-9a-f]{64}\b`), `…hash…`},

@@ -27,6 +27,7 @@ import (
 	"onsale/internal/identity"
 	"onsale/internal/inventory"
 	"onsale/internal/ledger"
+	"onsale/internal/outbox/webhook"
 	"onsale/internal/payment"
 	"onsale/internal/ticket"
 )
@@ -84,6 +85,8 @@ type Options struct {
 	Restart func(ctx context.Context, event id.ID) error
 	// Audit recomputes what was promised of an event and gives a report that is good JSON; nil: not from here.
 	Audit func(ctx context.Context, event id.ID) (report any, ok bool, err error)
+	// Endpoints are where organizers' own systems are told what happens; nil: nobody is told from here.
+	Endpoints *webhook.Service
 	// JWKS is the public keys as a JSON Web Key Set.
 	JWKS func() ([]byte, error)
 	// Webhook takes a provider's notices, by the provider's name.

@@ -12,17 +12,20 @@ import (
 
 	"onsale/internal/id"
 	"onsale/internal/identity"
+	"onsale/internal/outbox/webhook"
 )
 
 // things are what the customer "ann" has, by the name of the parameter that names it.
 func (w *world) things() map[string]string {
 	w.t.Helper()
 	b := w.paid("ann", "A-A-1", "A-A-2")
+	hook, _, err := w.hooks.Add(w.t.Context(), w.house, "https://hooks.example/things", nil)
+	w.must(err)
 	return map[string]string{
 		"organizer_id": w.house.Text(id.Org), "event_id": w.event("now"), "plan_hash": w.plan.Hash(), "provider": "sandbox",
 		"hold_id": w.hold("ann", w.seatsBody("now", "A-B-1", "A-B-2")).ID, "booking_id": b.ID, "ticket_id": b.Tickets[0].ID,
 		"show_id": w.show.Text(id.Show), "refund_id": w.ledger.plant(w, b.ID).Text(id.Refund),
-		"customer_id": w.customer("ann").Text(id.Customer), "invitation_id": id.ID(5).Text("inv"), "endpoint_id": id.ID(6).Text("wh"),
+		"customer_id": w.customer("ann").Text(id.Customer), "invitation_id": id.ID(5).Text("inv"), "endpoint_id": hook.ID.Text(webhook.Prefix),
 	}
 }
 

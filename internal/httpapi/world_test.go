@@ -29,6 +29,7 @@ import (
 	"onsale/internal/inventory"
 	"onsale/internal/ledger"
 	"onsale/internal/ledger/sqlite"
+	"onsale/internal/outbox/webhook"
 	"onsale/internal/payment"
 	"onsale/internal/payment/sandbox"
 	"onsale/internal/ticket"
@@ -61,6 +62,7 @@ type world struct {
 	roles     *roles
 	people    *identity.Service
 	mails     *mailbox
+	hooks     *webhook.Service
 	log       *log
 	answered  chan string // routes, as they are answered; dropped where nobody listens
 
@@ -232,10 +234,11 @@ func newWorld(t testing.TB) *world {
 	verifier, err := identity.New(identity.Options{Issuers: []identity.Issuer{w.throwaway.Issuer()}, Store: controls.Identities(), NewID: w.newID, Now: w.now})
 	w.must(err)
 	w.meet(controls, logger)
+	w.hooks = webhook.NewService(controls.Webhooks(), plainSealer{}, w.newID, nil, w.now, nil)
 	seed := bytes.Repeat([]byte{7}, ed25519.SeedSize)
 	w.api, err = newAPI(Options{
 		Catalog: w.catalog, Inventory: w.inventory, Booking: w.booking, Ledger: w.ledger, Commands: w.batcher,
-		Identity: authenticator{verifier}, People: w.people, Codes: true, Roles: w.roles, NewID: w.newID, FieldKey: []byte("a key of a test, long enough"),
+		Identity: authenticator{verifier}, People: w.people, Endpoints: w.hooks, Codes: true, Roles: w.roles, NewID: w.newID, FieldKey: []byte("a key of a test, long enough"),
 		TicketKey: func() (ticket.Key, error) {
 			return ticket.Key{KID: "0A1B2C3D", Private: ed25519.NewKeyFromSeed(seed), Test: true}, nil
 		},
@@ -271,6 +274,12 @@ func (a authenticator) Authenticate(ctx context.Context, token string) (id.ID, e
 	c, err := a.v.Authenticate(ctx, token)
 	return c.ID, err
 }
+
+// plainSealer seals nothing.
+type plainSealer struct{}
+
+func (plainSealer) Seal(_ string, secret []byte) ([]byte, error) { return secret, nil }
+func (plainSealer) Open(_ string, sealed []byte) ([]byte, error) { return sealed, nil }
 
 // roles are who may do what for whom.
 type roles struct {
