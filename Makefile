@@ -7,6 +7,7 @@ SHELL := /bin/bash
 FUZZTIME ?= 10s
 # Built once into bin/, since `go run` of a version asks the network each time.
 STATICCHECK := bin/staticcheck-v0.8.2/staticcheck
+STRIPE_MOCK := bin/stripe-mock
 
 .PHONY: help
 help: ## this list
@@ -25,8 +26,14 @@ demo: build ## simulated buyers storm a 50,000-seat arena, then an audit
 	bin/onsale demo --seats 50000 --buyers 30000
 
 .PHONY: setup
-setup: ## installs what the tests need (root on Debian), or says what is missing
+setup: $(STRIPE_MOCK) ## installs what the tests need (root on Debian), or says what is missing
 	@scripts/setup
+
+.PHONY: stripe-mock
+stripe-mock: $(STRIPE_MOCK) ## Stripe's own mock, for the shapes of our calls
+
+$(STRIPE_MOCK):
+	GOBIN=$(abspath $(@D)) go install github.com/stripe/stripe-mock@v0.203.0
 
 .PHONY: test
 test: setup ## all tests, once, with the race detector
