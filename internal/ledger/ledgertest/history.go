@@ -21,7 +21,7 @@ import (
 // Bounds of a random history.
 const (
 	historiesCount  = 40 // in the short form
-	shopCount       = 20 // of them about the shop
+	shopCount       = 14 // of them about the shop
 	batchesMin      = 4
 	batchesMax      = 14
 	batchSizeMax    = 40
