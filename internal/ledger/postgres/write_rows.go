@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"slices"
+
 	"onsale/internal/id"
 	"onsale/internal/ledger/decide"
 )
@@ -66,9 +68,11 @@ func (w *writer) ordersAdd(added []*decide.Order) {
 	r.big("created_at", func(i int) int64 { return int64(added[i].Created) })
 	r.big("updated_at", func(i int) int64 { return int64(added[i].Updated) })
 	r.big("sequence", func(i int) int64 { return added[i].Sequence })
-	r.big("exchange_of", func(i int) int64 { return int64(added[i].Exchange) })
-	r.big("credit", func(i int) int64 { return added[i].Credit })
-	r.word("funds", func(i int) string { return decide.EncodeFunds(added[i].Funds) })
+	if slices.ContainsFunc(added, func(o *decide.Order) bool { return o.Exchange != 0 }) { // else as the columns' defaults say
+		r.big("exchange_of", func(i int) int64 { return int64(added[i].Exchange) })
+		r.big("credit", func(i int) int64 { return added[i].Credit })
+		r.word("funds", func(i int) string { return decide.EncodeFunds(added[i].Funds) })
+	}
 	r.insert("")
 }
 
@@ -106,7 +110,9 @@ func (w *writer) paymentsAdd(added []*decide.Payment) {
 	r.big("voided", func(i int) int64 { return added[i].Voided })
 	r.big("refunded", func(i int) int64 { return added[i].Refunded })
 	r.big("refund_id", func(i int) int64 { return int64(added[i].Refund) })
-	r.big("promised", func(i int) int64 { return added[i].Promised })
+	if slices.ContainsFunc(added, func(p *decide.Payment) bool { return p.Promised != 0 }) {
+		r.big("promised", func(i int) int64 { return added[i].Promised })
+	}
 	r.insert("")
 }
 
@@ -192,7 +198,9 @@ func (w *writer) holdsAdd(added []*decide.Hold) {
 	r.big("session_id", func(i int) int64 { return int64(added[i].Session) })
 	r.big("exchange_of", func(i int) int64 { return int64(added[i].Exchange) })
 	r.big("offer_id", func(i int) int64 { return int64(added[i].Offer) })
-	r.word("exchanged", func(i int) string { return w.string(decide.AppendExchanged(w.buffer[:0], added[i].Exchanged)) })
+	if slices.ContainsFunc(added, func(h *decide.Hold) bool { return len(h.Exchanged) > 0 }) {
+		r.text("exchanged", func(i int) string { return w.string(decide.AppendExchanged(w.buffer[:0], added[i].Exchanged)) })
+	}
 	r.insert("")
 }
 
@@ -260,10 +268,12 @@ func (w *writer) ticketsAdd(added []*decide.Ticket) {
 	r.small("category", func(i int) int16 { return added[i].Category })
 	r.big("total", func(i int) int64 { return added[i].Total })
 	r.mid("place", func(i int) int32 { return added[i].Place })
-	r.big("was_id", func(i int) int64 { return int64(added[i].Was) })
-	r.big("exchange_hold", func(i int) int64 { return int64(added[i].Exchange) })
-	r.big("refund_id", func(i int) int64 { return int64(added[i].Refund) })
-	r.yes("gone", func(i int) bool { return added[i].Gone })
+	if slices.ContainsFunc(added, func(t *decide.Ticket) bool { return t.Was != 0 || t.Exchange != 0 || t.Refund != 0 || t.Gone }) {
+		r.big("was_id", func(i int) int64 { return int64(added[i].Was) })
+		r.big("exchange_hold", func(i int) int64 { return int64(added[i].Exchange) })
+		r.big("refund_id", func(i int) int64 { return int64(added[i].Refund) })
+		r.yes("gone", func(i int) bool { return added[i].Gone })
+	}
 	r.insert("")
 }
 
