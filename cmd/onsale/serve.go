@@ -54,7 +54,7 @@ func settings(c config.Config) (app.Settings, error) {
 	}
 	return app.Settings{
 		PublicURL: c.PublicURL, TrustedProxies: c.TrustedProxies, Rates: c.Rates(), Providers: signInProviders(providers),
-		Mail: mailSettings(c.Mail),
+		Mail: mailSettings(c.Mail), WebhooksAllowed: c.WebhooksTo,
 		Data: c.Data, Ledger: app.LedgerKind(c.Ledger.Kind), PostgresURL: c.Ledger.URL, PostgresDirectURL: c.Ledger.DirectURL,
 		MasterKey: c.MasterKey, MasterKeyFile: c.MasterKeyFile, Listen: c.Listen, InternalListen: c.MetricsListen,
 		Demo: c.Demo, Throwaway: c.Throwaway, Issuers: issuers,

@@ -71,7 +71,8 @@ func (a *App) Admin() http.Handler {
 		return a.adminVerb(r.Context(), r.PathValue("event"), r.PathValue("verb"))
 	}))
 	a.peopleRoutes(mux, a.People)
-	a.operationsRoutes(mux, nil)
+	a.operationsRoutes(mux, a.People)
+	a.adminWebhooks(mux)
 	return mux
 }
 

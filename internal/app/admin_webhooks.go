@@ -68,7 +68,7 @@ func (a *App) webhookService(wake func()) (*webhook.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return webhook.NewService(a.Control.Webhooks(), webhookSealer{master}, a.NewID, nil, nil, wake), nil
+	return webhook.NewService(a.Control.Webhooks(), webhookSealer{master}, a.NewID, a.Settings.WebhooksAllowed, nil, wake), nil
 }
 
 // adminWebhooks adds what onsale webhook calls.

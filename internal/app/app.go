@@ -34,6 +34,7 @@ import (
 	"onsale/internal/ledger/sqlite"
 	"onsale/internal/outbox/mail"
 	"onsale/internal/outbox/mail/mailbox"
+	"onsale/internal/outbox/webhook"
 	"onsale/internal/payment"
 )
 
@@ -80,9 +81,14 @@ type App struct {
 
 	Mailbox *mailbox.Mailbox // where a demo's mails go, nil otherwise
 
+	stopped   chan id.ID    // events whose invariants were found broken, for their owners
 	desk      *mail.Desk    // nil: no mail is sent
 	mails     *mail.Handler // with it
 	providers map[string]httpapi.OIDC
+
+	hooks      *webhook.Handler // what organizers' own systems are told, by
+	dispatcher *webhook.Dispatcher
+	endpoints  *webhook.Service
 
 	node    *control.Node
 	relay   *relay
@@ -96,7 +102,7 @@ type App struct {
 // Open opens the parts for a command or a server: everything but what serves (Serve). The data folder is locked: another
 // process with it is refused (F1).
 func Open(ctx context.Context, s Settings) (*App, error) {
-	a := &App{Settings: s, Log: s.Logger, loaded: map[id.ID]int64{}}
+	a := &App{Settings: s, Log: s.Logger, loaded: map[id.ID]int64{}, stopped: make(chan id.ID, 64)}
 	if a.Log == nil {
 		a.Log = slog.Default()
 	}
@@ -217,7 +223,13 @@ func (a *App) openLedger(ctx context.Context) error {
 	a.metrics = newMetrics()
 	a.Batcher = ledger.NewBatcher(a.Store, ledger.BatcherOptions{
 		QueueMax: a.Settings.QueueMax, Logger: a.Log, OnBatch: a.metrics.batch,
-		OnInvariant: func(*ledger.InvariantError) { a.metrics.alerts.WithLabelValues("invariant").Inc() },
+		OnInvariant: func(e *ledger.InvariantError) {
+			a.metrics.alerts.WithLabelValues("invariant").Inc()
+			select {
+			case a.stopped <- e.Event:
+			default: // so many at once that owners hear of enough
+			}
+		},
 	})
 	a.onClose(a.Batcher.Close)
 	return nil
@@ -282,6 +294,7 @@ type Settings struct {
 	Issuers           []identity.Issuer
 	Providers         []SignInProvider // need PublicURL
 	Mail              MailSettings
+	WebhooksAllowed   []netip.Prefix // private networks to which webhooks may go all the same (E7)
 	PublicURL         string         // the origin under which browsers come, "https://tickets.example"; "" is not known
 	TrustedProxies    []netip.Prefix // whose word on where a request comes from is believed
 	Rates             guard.Settings // the zero value limits nothing

@@ -12,41 +12,85 @@ import (
 // DemoSeats is the size of the demo's arena.
 const DemoSeats = 50_000
 
+// DemoNamedSeats is the size of the demo's hall for which attendees are named.
+const DemoNamedSeats = 120
+
 // demoContent brings the demo's events into a folder that has none.
 func (a *App) demoContent(ctx context.Context) error {
 	events, err := a.adminList(ctx)
 	if err != nil || len(events) > 0 {
 		return err
 	}
+	now := time.Now()
+	holdTTL, window := cmp.Or(a.Settings.DemoHoldTTL, 10*time.Minute), cmp.Or(a.Settings.DemoPaymentWindow, 5*time.Minute)
 	arena := venue.Generate(venue.GenerateOptions{Seats: cmp.Or(a.Settings.DemoSeats, DemoSeats)})
-	plan, err := arena.Encode()
-	if err != nil {
-		return err
+	hall := venue.Generate(venue.GenerateOptions{Seats: DemoNamedSeats, NoStanding: true})
+	for _, e := range []struct {
+		plan *venue.Plan
+		file []byte
+	}{{arena, DemoFile(arena, now, holdTTL, window)}, {hall, DemoNamedFile(hall, now, holdTTL, window)}} {
+		plan, err := e.plan.Encode()
+		if err != nil {
+			return err
+		}
+		if _, err := a.ImportEvents(ctx, ImportRequest{File: e.file, Plan: plan}); err != nil {
+			return err
+		}
 	}
-	_, err = a.ImportEvents(ctx, ImportRequest{File: DemoFile(arena, time.Now(), cmp.Or(a.Settings.DemoHoldTTL, 10*time.Minute), cmp.Or(a.Settings.DemoPaymentWindow, 5*time.Minute)), Plan: plan})
-	return err
+	return nil
 }
 
-// DemoFile is an event file for a generated arena, on sale from a minute ago.
+// demoRules are what customers of the demo's events may do with their tickets.
+const demoRules = `currency: EUR
+tax_included: true
+tax_percent: 7
+refunds: { until_before: 24h, fee_percent: 10 }
+exchanges: { until_before: 24h, fee: "2.00" }
+transfers: { until_before: 1h }
+`
+
+// DemoFile is an event file for a generated arena, on sale from a minute ago. One gate leads everywhere, another only to
+// the plan's last section.
 func DemoFile(arena *venue.Plan, now time.Time, holdTTL, paymentWindow time.Duration) []byte {
 	file := fmt.Sprintf(`format: 1
 venue: { name: Harbour Arena, city: Hamburg, country: DE, zone: Europe/Berlin, plan: arena.json }
 show: { key: demo, title: Onsale demo – a night at the harbour }
-currency: EUR
-tax_included: true
-tax_percent: 7
-hold_ttl: %s
-payment_window: %s
 limits: { event: 8 }
-sale: { opens: %q, closes: %q }
 performances:
   - { key: first-night, starts: %q }
-tiers:
-`, holdTTL, paymentWindow, now.Add(-time.Minute).UTC().Format(time.RFC3339), now.AddDate(0, 2, 0).UTC().Format(time.RFC3339), now.AddDate(0, 2, 1).UTC().Format(time.RFC3339))
-	face := 180
-	for _, c := range arena.Categories {
-		file += fmt.Sprintf("  - { category: %q, name: %q, face: %q, fee: \"4.50\" }\n", c.Key, c.Name, fmt.Sprintf("%d.00", max(face, 30)))
+gates:
+  - { key: main, name: Main entrance }
+  - { key: side, name: Side door, sections: [%q] }
+`, demoStarts(now), arena.Sections[len(arena.Sections)-1].Key)
+	return []byte(file + demoRules + demoSale(now, holdTTL, paymentWindow) + demoTiers(arena))
+}
+
+// DemoNamedFile is an event file for a small hall, into which each ticket's attendee comes with an identity document, one
+// ticket for each.
+func DemoNamedFile(hall *venue.Plan, now time.Time, holdTTL, paymentWindow time.Duration) []byte {
+	file := fmt.Sprintf(`format: 1
+venue: { name: Harbour Hall, city: Hamburg, country: DE, zone: Europe/Berlin, plan: hall.json }
+show: { key: demo-named, title: Onsale demo – named tickets }
+limits: { event: 4, document: 1 }
+documents: true
+performances:
+  - { key: named-night, starts: %q }
+`, demoStarts(now.AddDate(0, 0, 1)))
+	return []byte(file + demoRules + demoSale(now, holdTTL, paymentWindow) + demoTiers(hall))
+}
+
+func demoStarts(now time.Time) string { return now.AddDate(0, 2, 1).UTC().Format(time.RFC3339) }
+
+func demoSale(now time.Time, holdTTL, paymentWindow time.Duration) string {
+	return fmt.Sprintf("hold_ttl: %s\npayment_window: %s\nsale: { opens: %q, closes: %q }\n",
+		holdTTL, paymentWindow, now.Add(-time.Minute).UTC().Format(time.RFC3339), now.AddDate(0, 2, 0).UTC().Format(time.RFC3339))
+}
+
+func demoTiers(plan *venue.Plan) string {
+	tiers, face := "tiers:\n", 180
+	for _, c := range plan.Categories {
+		tiers += fmt.Sprintf("  - { category: %q, name: %q, face: %q, fee: \"4.50\" }\n", c.Key, c.Name, fmt.Sprintf("%d.00", max(face, 30)))
 		face -= 30
 	}
-	return []byte(file)
+	return tiers
 }

@@ -95,13 +95,16 @@ var _ mail.Facts = mailFacts{}
 
 // unknown turns what is not there into the mails' own word for it.
 func unknown(err error) error {
-	switch code := fault.CodeOf(err); {
-	case err == nil:
-		return nil
-	case errors.Is(err, ledger.ErrNotFound), errors.Is(err, catalog.ErrNotFound), code == fault.NotFound, code == fault.EventUnknown:
+	if isUnknown(err) {
 		return mail.ErrUnknown
 	}
 	return err
+}
+
+// isUnknown says whether an error is that there is no such thing.
+func isUnknown(err error) bool {
+	code := fault.CodeOf(err)
+	return errors.Is(err, ledger.ErrNotFound) || errors.Is(err, catalog.ErrNotFound) || code == fault.NotFound || code == fault.EventUnknown
 }
 
 func (f mailFacts) Order(ctx context.Context, order id.ID) (ledger.Order, error) {

@@ -26,6 +26,7 @@ import (
 	"onsale/internal/keys"
 	"onsale/internal/ledger"
 	"onsale/internal/outbox"
+	"onsale/internal/outbox/mail"
 	"onsale/internal/payment"
 	"onsale/internal/ticket"
 )
@@ -164,7 +165,10 @@ func (a *App) openServing(ctx context.Context, public net.Addr) error {
 			a.Log.ErrorContext(ctx, "alert: "+what, "booking", order.Text(id.Order), "error", err)
 		},
 	})
-	var handlers []outbox.Handler
+	if err := a.openWebhooks(); err != nil {
+		return err
+	}
+	handlers := []outbox.Handler{a.hooks}
 	if a.mails != nil {
 		handlers = append(handlers, a.mails)
 	}
@@ -199,13 +203,8 @@ func (a *App) handler() (http.Handler, error) {
 	if a.desk != nil {
 		resend = a.resend
 	}
-	endpoints, err := a.webhookService(nil)
-	if err != nil {
-		return nil, err
-	}
 	api, err := httpapi.New(httpapi.Options{
-		Endpoints: endpoints,
-		People:    a.People, Codes: a.desk != nil, Resend: resend, Providers: a.providers, Limiter: limiter, TrustedProxies: a.Settings.TrustedProxies, PublicURL: a.Settings.PublicURL,
+		People: a.People, Codes: a.desk != nil, Endpoints: a.endpoints, Resend: resend, Providers: a.providers, Limiter: limiter, TrustedProxies: a.Settings.TrustedProxies, PublicURL: a.Settings.PublicURL,
 		EventChanged: a.loadIfServing, Restart: a.restart, Audit: a.auditEvent,
 		Catalog: a.Catalog, Inventory: a.Inventory, Booking: a.Booking, Ledger: a.Store, Commands: a.Batcher,
 		Identity: authenticator{a.Identity}, NewID: a.NewID, FieldKey: a.fieldKey(),
@@ -244,6 +243,18 @@ func (a *App) background(ctx context.Context, work *sync.WaitGroup, lost func(er
 	work.Go(func() { a.Search.Run(ctx, searchEvery, nil) })
 	a.relay.Start()
 	work.Go(func() { <-ctx.Done(); a.relay.Stop() })
+	work.Go(func() {
+		for {
+			select {
+			case event := <-a.stopped:
+				a.alertOwners(ctx, mail.AlertInvariant, event)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	a.dispatcher.Start()
+	work.Go(func() { <-ctx.Done(); a.dispatcher.Stop() })
 	if a.desk != nil {
 		a.desk.Start()
 		work.Go(func() { <-ctx.Done(); a.desk.Stop() })

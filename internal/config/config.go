@@ -41,6 +41,7 @@ type Config struct {
 	Throwaway      bool
 	Payment        Payment
 	Mail           Mail
+	WebhooksTo     []netip.Prefix
 	Limits         Limits
 	Timeouts       Timeouts
 	Log            Log
