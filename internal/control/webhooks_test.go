@@ -138,6 +138,9 @@ func TestWebhookDeliveries(t *testing.T) {
 		stale := slow[0]
 		stale.State = webhook.Dead
 		must(t, s.Settle(ctx, stale, 0)) // the claim has gone to another
+		dead, err := s.List(ctx, e.ID, webhook.Dead, 10)
+		must(t, err)
+		same(t, messages(dead), []string{"m4"})
 		quick[0].State, quick[0].Status, quick[0].Tries = webhook.Ended, 204, 1
 		quick[1].Tries, quick[1].Status, quick[1].Last = 1, 503, "no"
 		must(t, s.Settle(ctx, quick[0], 0))

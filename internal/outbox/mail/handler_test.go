@@ -278,17 +278,25 @@ func TestACodeGoesBeforeAllElse(t *testing.T) {
 		w.sell(order+i, 0, 0, ledger.Ticket{ID: ticket + i})
 		w.notice(ledger.NoticePaid, 2, "", order+i)
 	}
-	stuck := make(chan struct{})
+	stuck, began := make(chan struct{}), make(chan struct{}, 100)
 	w.out.fail = func(m mail.Mail) error {
 		if strings.HasPrefix(m.ID, "ord_") {
 			w.out.mu.Unlock()
+			began <- struct{}{}
 			<-stuck
 			w.out.mu.Lock()
 		}
 		return nil
 	}
 	w.desk.Start()
-	err := w.desk.SendCode(t.Context(), identity.CodeMail{To: "ada@example.com", Code: "12345678", Locale: "en", Expires: start.Add(10 * time.Minute)})
+	<-began
+	for range 20 { // were worker 0 one that takes jobs, it would have one by now
+		w.tick <- time.Time{}
+		time.Sleep(time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	err := w.desk.SendCode(ctx, identity.CodeMail{To: "ada@example.com", Code: "12345678", Locale: "en", Expires: start.Add(10 * time.Minute)})
 	if got := w.out.ids(); err != nil || len(got) != 1 || !strings.HasPrefix(got[0], "code.") {
 		t.Errorf("%v, %v", got, err)
 	}

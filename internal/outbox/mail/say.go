@@ -233,16 +233,12 @@ func (f filler) alert(ctx context.Context) error {
 // recipients are the jobs of a run for one order: whoever has its tickets, or had them until one of the refunds in gone.
 func recipients(run *Run, o *ledger.Order, gone map[id.ID]bool) []Job {
 	key := o.ID.Text(id.Order) + "." + string(run.Kind) + "." + run.Event.Text(id.Event) + "." + strconv.FormatInt(run.Version, 10)
-	passed := map[id.ID]bool{}
-	for i := range o.Tickets {
-		passed[o.Tickets[i].Was] = true
-	}
 	var jobs []Job
 	told := map[id.ID]bool{}
 	for i := range o.Tickets {
 		t := &o.Tickets[i]
 		has := t.State != ledger.TicketVoid || gone[t.Refund]
-		if told[t.Customer] || passed[t.ID] || t.Event != run.Event || !has {
+		if told[t.Customer] || t.Event != run.Event || !has {
 			continue
 		}
 		told[t.Customer] = true

@@ -238,10 +238,10 @@ func TestASlowEndpointDelaysOnlyItself(t *testing.T) {
 		}
 		return 200, nil
 	}
-	w.dispatcher.Start()
 	for i := range id.ID(20) {
 		w.publish(notice(i+1, 1, ledger.NoticePaid))
 	}
+	w.dispatcher.Start()
 	w.until("the quick one has all", func() bool { return w.count(quick).Waiting == 0 })
 	n := 0
 	for _, p := range w.receiver.posts() {

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"embed"
+	"encoding/json"
 	"html/template"
 	"mime"
 	"net/http"
@@ -120,7 +121,27 @@ func (b *Mailbox) find(text string) (kept, bool) {
 	return b.kept[i], true
 }
 
-// ServeHTTP answers: Prefix the list (?to=ADDRESS narrows it), Prefix/N one mail, Prefix/N/html its HTML alone,
+// A Letter is a mail as a program reads it.
+type Letter struct {
+	Number  int       `json:"number"`
+	At      time.Time `json:"at"`
+	To      string    `json:"to"`
+	Subject string    `json:"subject"`
+	Text    string    `json:"text"`
+}
+
+// letters answers with the list for a program, newest first.
+func letters(w http.ResponseWriter, all []kept) {
+	list := make([]Letter, 0, len(all))
+	for i := range all {
+		m := &all[i].Mail
+		list = append(list, Letter{Number: all[i].Number, At: all[i].At, To: m.To.Email, Subject: m.Subject, Text: m.Text})
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(list)
+}
+
+// ServeHTTP answers: Prefix the list (?to=ADDRESS narrows it; with Accept: application/json a list of Letter), Prefix/N one mail, Prefix/N/html its HTML alone,
 // Prefix/N/text its text, Prefix/N/files/I an attachment.
 func (b *Mailbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -133,7 +154,12 @@ func (b *Mailbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Referrer-Policy", "no-referrer")
 	rest := strings.Trim(strings.TrimPrefix(r.URL.Path, b.prefix), "/")
 	if rest == "" {
-		b.show(w, view{Prefix: b.prefix, To: r.URL.Query().Get("to"), Mails: b.list(r.URL.Query().Get("to"), listMax)})
+		to := r.URL.Query().Get("to")
+		if r.Header.Get("Accept") == "application/json" {
+			letters(w, b.list(to, listMax))
+			return
+		}
+		b.show(w, view{Prefix: b.prefix, To: to, Mails: b.list(to, listMax)})
 		return
 	}
 	parts := strings.Split(rest, "/")

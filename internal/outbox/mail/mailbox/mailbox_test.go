@@ -1,6 +1,7 @@
 package mailbox
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -101,5 +102,26 @@ func TestTheSameMailIsOnce(t *testing.T) {
 	put(t, b, letter(1))
 	if all := b.Mails(""); len(all) != 2 || all[0].ID != letter(1).ID {
 		t.Errorf("%d mails", len(all))
+	}
+}
+
+// A program reads the same list.
+func TestPrograms(t *testing.T) {
+	b := New("/dev/mailbox", nil)
+	for i := range 3 {
+		put(t, b, letter(i))
+	}
+	for to, want := range map[string]int{"": 3, "ADA@example.com": 3, "bob@example.com": 0} {
+		r := httptest.NewRequest(http.MethodGet, "/dev/mailbox?to="+to, nil)
+		r.Header.Set("Accept", "application/json")
+		w := httptest.NewRecorder()
+		b.ServeHTTP(w, r)
+		var all []Letter
+		if err := json.Unmarshal(w.Body.Bytes(), &all); err != nil || all == nil || len(all) != want {
+			t.Fatalf("to %q: %s, %v", to, w.Body, err)
+		}
+		if want > 0 && (all[0].Subject != "Mail <2>" || all[0].To != "ada@example.com" || all[0].Text != "hello\n" || all[0].Number != 3) {
+			t.Errorf("%+v", all[0])
+		}
 	}
 }
