@@ -21,7 +21,7 @@ const (
 	planReadersMax = 2               // plans read at once on this node: each takes some hundred megabytes for a moment
 )
 
-// A Problem's items, where there is more than one thing to mend.
+// A ProblemItem is one of several things to mend.
 type ProblemItem struct {
 	Field   string   `json:"field,omitempty" doc:"the part that is wrong"`
 	Line    int      `json:"line,omitempty"`

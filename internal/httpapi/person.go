@@ -84,7 +84,7 @@ func (a *api) identify(r *request) error {
 	return nil
 }
 
-// known says whether a request carries anything that says who asks.
+// namesSomebody says whether a request carries anything that says who asks.
 func (a *api) namesSomebody(r *request) bool {
 	return len(r.Header.Values("Authorization")) > 0 || a.cookie(r.Request, signInCookie) != ""
 }
