@@ -25,10 +25,22 @@ func (d *doctor) signIn() {
 	switch {
 	case d.Demo:
 		d.well(what, "a demo's: tokens for everybody")
-	case d.Throwaway && len(d.Issuers) == 0:
+	case d.Throwaway && len(d.Issuers) == 0 && len(d.Providers) == 0 && d.Mail.SMTP.Host == "":
 		d.warn(what, "only tokens of the throw-away issuer, which make anybody anybody", "for real customers name an issuer or a mail server")
-	case len(d.Issuers) > 0:
-		d.well(what, "%d issuers of tokens", len(d.Issuers))
+	default:
+		var ways []string
+		if d.Mail.SMTP.Host != "" {
+			ways = append(ways, "codes by mail")
+		}
+		if n := len(d.Providers); n > 0 {
+			ways = append(ways, fmt.Sprintf("%d OpenID Connect providers", n))
+		}
+		if n := len(d.Issuers); n > 0 {
+			ways = append(ways, fmt.Sprintf("%d issuers of tokens", n))
+		}
+		if len(ways) > 0 { // else the start refuses, and says so
+			d.well(what, "%s", strings.Join(ways, ", "))
+		}
 	}
 }
 

@@ -96,7 +96,7 @@ func (c *Config) settings() []setting {
 		text(&c.Mail.SMTP.User, "mail.smtp.user", "", `Whom we sign in as; "" does not sign in. Defaults to "".`),
 		secret(&c.Mail.SMTP.Password, maskAll, "mail.smtp.password", `With which password; best given as ONSALE_MAIL_SMTP_PASSWORD. Defaults to "".`),
 
-		networks(&c.WebhooksTo, "webhooks.allowed",
+		networks(&c.WebhooksTo, "webhooks.allow",
 			`Private networks or addresses to which webhooks may go all the same, "10.0.0.0/8"; "" is public addresses alone. Defaults to "".`),
 
 		number(&c.Limits.LedgerQueueMax, 1024, 1_000_000, "limits.ledger_queue_max", 16_384,

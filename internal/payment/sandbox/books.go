@@ -173,6 +173,9 @@ func (b *books) prepare(account string, random io.Reader) error {
 func (b *books) close() error {
 	close(b.quit)
 	<-b.done
+	for _, s := range b.writer.statements { // the file stays open as long as one of them does
+		_ = s.Close()
+	}
 	return errors.Join(b.writer.conn.Close(), b.write.Close(), b.read.Close())
 }
 
