@@ -3,10 +3,11 @@
 //
 // The one idea: it is written from the invariants, not from the code that keeps them, and shares no query and no parser
 // with the ledger's adapters. So a fault there cannot hide itself here. It reads one snapshot of the shard (one read
-// transaction), while the server sells on, in two walks: event by event (claims on seats and places, history, limits) and
-// order by order (tickets, money, notices). What is still under way is reported as in flight, not as a fault.
+// transaction), while the server sells on, in two walks: event by event (claims on seats and places, history, limits, uses of
+// tickets) and order by order (tickets, money, notices). What is still under way is reported as in flight, not as a fault.
 //
-// Start reading at Run, then claims.go for I1–I4 and orders.go for I3, I6, I7.
+// Start reading at Run, then claims.go for I1–I4, tickets.go for I3 and I7, money.go for I6, across.go for what ties orders
+// to each other, door.go for uses of tickets.
 package audit
 
 import (
@@ -44,6 +45,9 @@ const (
 	CheckI9         = "I9"
 	CheckI12        = "I12"
 	CheckMoney      = "money"
+	CheckTickets    = "tickets"
+	CheckExchange   = "exchange"
+	CheckDoor       = "door"
 	CheckHistory    = "history"
 	CheckReferences = "references"
 	CheckLimits     = "limits"
@@ -62,6 +66,9 @@ var about = []struct{ name, says string }{
 	{CheckI9, "limits and quotas are kept (counts)"},
 	{CheckI12, "every change has its notice (orders)"},
 	{CheckMoney, "amounts add up (holds, payments)"},
+	{CheckTickets, "what became of a ticket agrees (tickets)"},
+	{CheckExchange, "an exchange takes what it marked (tickets)"},
+	{CheckDoor, "a ticket lets in once (tickets)"},
 	{CheckHistory, "claims have their history (claims)"},
 	{CheckReferences, "what is named is there (rows)"},
 	{CheckLimits, "counters equal a recount (counters)"},
@@ -82,6 +89,8 @@ type audit struct {
 	events map[id.ID]*eventTotals
 	shows  map[limitKey]*showCount
 	books  *books
+	across *across
+	told   told
 	layout cachedLayout
 }
 
@@ -122,7 +131,7 @@ func newAudit(d dialect, o Options) *audit {
 
 // walk reads all tables of the snapshot and finishes the report.
 func (a *audit) walk() error {
-	for _, walk := range []func(){a.walkEvents, a.walkOrders, a.walkKeys, a.walkOrphans} {
+	for _, walk := range []func(){a.readAcross, a.walkEvents, a.walkOrders, a.walkKeys, a.walkOrphans} {
 		if walk(); a.snap.err != nil {
 			return fmt.Errorf("audit: %w", a.snap.err)
 		}

@@ -102,24 +102,71 @@ func (s *sale) compare(t *payment.Payment) {
 	}
 	p := &s.payments[i]
 	captureDue := p.state == ledger.PaymentAuthorized && p.refund == 0
-	giveBack := slices.ContainsFunc(s.refunds, func(r refundRow) bool {
-		return r.payment == p.id && r.provider == p.provider && r.state == ledger.RefundRequested
+	due := int64(0) // may have gone back before the ledger heard
+	s.refundsOf(p, func(r *refundRow) {
+		if r.state == ledger.RefundRequested {
+			due += r.amount
+		}
 	})
 	refusedOrVoid := p.state == ledger.PaymentVoided || p.state == ledger.PaymentCaptureRefused
-	switch {
+	switch more := t.RefundedMinor - p.refunded; {
 	case t.Currency != p.currency:
 		s.differs("payment %s is in %s at the provider, in %s here", t.ID, t.Currency, p.currency)
 	case t.CapturedMinor != p.captured && !(captureDue && t.CapturedMinor == p.authorized && s.state != ledger.OrderFailed && s.state != ledger.OrderExpired):
 		s.differs("the provider has captured %d of payment %s, the ledger %d", t.CapturedMinor, t.ID, p.captured)
-	case t.RefundedMinor != p.refunded && !(giveBack && t.RefundedMinor > p.refunded):
+	case more < 0 || more > due:
 		s.differs("the provider has refunded %d of payment %s, the ledger %d", t.RefundedMinor, t.ID, p.refunded)
 	case t.State == payment.Authorized && p.state != ledger.PaymentAuthorized && p.state != ledger.PaymentCaptureRefused:
 		s.differs("payment %s is authorized at the provider, %s here", t.ID, p.state)
 	case t.State == payment.Authorized && t.AuthorizedMinor != p.authorized:
 		s.differs("the provider has authorized %d of payment %s, the ledger %d", t.AuthorizedMinor, t.ID, p.authorized)
-	case !t.State.Paid() && !refusedOrVoid && !captureDue && !giveBack:
+	case !t.State.Paid() && !refusedOrVoid && !captureDue && due == 0:
 		s.differs("payment %s is %s at the provider, %s here", t.ID, t.State, p.state)
+	default:
+		s.compareRefunds(p, t)
 	}
+}
+
+// compareRefunds compares the refunds of a payment one by one: the provider knows each by its key, or an earlier try's.
+func (s *sale) compareRefunds(p *paymentRow, t *payment.Payment) {
+	theirs := map[string]*payment.Refund{}
+	for i := range t.Refunds {
+		if r := &t.Refunds[i]; r.State == payment.RefundDone {
+			theirs[r.ID] = r
+		}
+	}
+	s.refundsOf(p, func(r *refundRow) {
+		var done *payment.Refund
+		for try := 0; try <= r.try; try++ {
+			key := refundKey(r, try)
+			if found := theirs[key]; found != nil {
+				if done != nil {
+					s.differs("the provider has given %s back twice, as %s and %s", r.name(), done.ID, key)
+				}
+				done = found
+				delete(theirs, key)
+			}
+		}
+		switch {
+		case done == nil && r.state >= ledger.RefundDone && r.amount > 0 && p.captured > 0:
+			s.differs("the ledger has %d given back by %s, the provider has no such refund", r.amount, r.name())
+		case done != nil && done.AmountMinor != r.amount:
+			s.differs("the provider has given %d back by %s, the ledger %d", done.AmountMinor, r.name(), r.amount)
+		}
+	})
+	for i := range t.Refunds {
+		if r := theirs[t.Refunds[i].ID]; r != nil {
+			s.differs("the provider has given %d of payment %s back by %s, which the ledger does not know", r.AmountMinor, t.ID, r.ID)
+		}
+	}
+}
+
+// refundKey is a refund's idempotency key at the provider: its id, and after a refusal the number of the try.
+func refundKey(r *refundRow, try int) string {
+	if try == 0 {
+		return r.name()
+	}
+	return r.name() + "-" + itoa(try)
 }
 
 // booksLeft judges what the provider has of orders that the ledger does not.

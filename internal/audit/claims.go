@@ -17,22 +17,23 @@ type hall struct {
 	layout *ledger.Layout
 	totals *eventTotals
 
-	orders   map[id.ID]*orderBrief
-	claims   map[id.ID]*claim // holds live and sold
-	slots    []slot           // by seat
-	areas    []areaCount
-	starts   []start
-	limits   map[limitKey]int64
-	quotas   map[quotaKey]int64
-	newest   map[any]ledger.Time // by limitKey or quotaKey: when the last claim under it was made
-	refunded map[id.ID]bool      // tickets of refunds whose seats are not released yet
+	orders map[id.ID]*orderBrief
+	claims map[id.ID]*claim // holds live and sold
+	slots  []slot           // by seat
+	areas  []areaCount
+	starts []start
+	limits map[limitKey]int64
+	above  map[limitKey]int64 // of these, what does not count where it is judged
+	quotas map[quotaKey]int64
+	newest map[any]ledger.Time // by limitKey or quotaKey: when the last claim under it was judged
 }
 
 // orderBrief is what the claims of an event need to know of its orders.
 type orderBrief struct {
-	hold    id.ID
-	state   ledger.OrderState
-	rescued bool
+	hold     id.ID
+	state    ledger.OrderState
+	customer id.ID
+	rescued  bool
 }
 
 // A claim is a hold that is live (whatever its time) or sold.
@@ -48,10 +49,10 @@ type slot struct {
 	hold   id.ID // a live hold whose time is not up
 	ticket id.ID // valid
 	order  id.ID // of the ticket
-	gone   bool  // a ticket that was refunded while the seat is still to be released
+	back   id.ID // a ticket that was refunded while the seat is still to be released
 }
 
-// areaCount is what the holds and tickets say of an area, and what its buckets sum up to.
+// areaCount is what the holds and tickets say of an area. A place that was refunded is sold until it is released.
 type areaCount struct {
 	held, sold int64
 	byBucket   map[int64]int64 // held, by the holds' draws
@@ -135,10 +136,8 @@ func (h *hall) ticket(v *ticketRow) {
 		h.bad(CheckReferences, ticketText(v), "it must be for a seat or for a place")
 		return
 	}
-	if !v.valid() {
-		if s := h.slot(v.seat); s != nil && h.refunded[v.id] {
-			s.gone = true
-		}
+	unreleased := v.state == ledger.TicketVoid && v.refund != 0 && !v.gone
+	if !v.valid() && !unreleased {
 		return
 	}
 	if v.area >= 0 {
@@ -154,13 +153,18 @@ func (h *hall) ticket(v *ticketRow) {
 		h.bad(CheckReferences, ticketText(v), "there is no %s", seatText(v.seat))
 		return
 	}
-	if s.ticket != 0 {
-		h.bad(CheckI1, seatText(v.seat), "%s and %s are both valid for it", s.ticket.Text(id.Ticket), ticketText(v))
+	if other := cmp.Or(s.ticket, s.back); other != 0 {
+		h.bad(CheckI1, seatText(v.seat), "%s and %s are both for it", other.Text(id.Ticket), ticketText(v))
 	}
 	if s.hold != 0 {
-		h.bad(CheckI1, seatText(v.seat), "%s is valid for it while %s holds it", ticketText(v), holdText(s.hold))
+		h.bad(CheckI1, seatText(v.seat), "%s is for it while %s holds it", ticketText(v), holdText(s.hold))
 	}
-	s.ticket, s.order = v.id, v.order
+	s.order = v.order
+	if unreleased {
+		s.back = v.id
+	} else {
+		s.ticket = v.id
+	}
 }
 
 // seats compares each seat's row with what holds and tickets say of it.
@@ -188,8 +192,8 @@ func (h *hall) seats(rows *table[seatRow]) {
 
 func (h *hall) seat(r *seatRow, s *slot) {
 	name := seatText(r.index)
-	if s.ticket != 0 && r.state != ledger.Sold {
-		h.bad(CheckI1, name, "%s is valid for it, but the seat is %s", s.ticket.Text(id.Ticket), availability(r.state))
+	if t := cmp.Or(s.ticket, s.back); t != 0 && r.state != ledger.Sold {
+		h.bad(CheckI1, name, "%s is for it, but the seat is %s", t.Text(id.Ticket), availability(r.state))
 	}
 	switch r.state {
 	case ledger.Available, ledger.Blocked, ledger.Returned:
@@ -211,6 +215,8 @@ func (h *hall) seat(r *seatRow, s *slot) {
 		case i < 0:
 			h.bad(CheckI1, name, "it is %s by %s, which does not name it", r.state, holdText(r.claim))
 			return
+		case c.lines[i].gone:
+			h.bad(CheckI1, name, "it is %s by %s, which has given it back", r.state, holdText(r.claim))
 		case c.lines[i].epoch != r.epoch:
 			h.bad(CheckI1, name, "its epoch is %d, that of %s is %d", r.epoch, holdText(r.claim), c.lines[i].epoch)
 		}
@@ -224,10 +230,8 @@ func (h *hall) seat(r *seatRow, s *slot) {
 }
 
 func (h *hall) seatSold(r *seatRow, s *slot) {
-	if s.ticket == 0 {
-		if !s.gone {
-			h.bad(CheckI1, seatText(r.index), "it is sold, but no ticket is valid for it")
-		}
+	if s.ticket == 0 && s.back == 0 {
+		h.bad(CheckI1, seatText(r.index), "it is sold, but no ticket is valid for it")
 		return
 	}
 	if o := h.orders[s.order]; o != nil && o.hold != r.claim {
@@ -292,7 +296,7 @@ func (h *hall) area(area int32, capacity, held, sold int64) {
 		h.bad(CheckI2, name, "its buckets say %d held, the live holds %d", held, is.held)
 	}
 	if sold != is.sold {
-		h.bad(CheckI2, name, "its buckets say %d sold, the valid tickets %d", sold, is.sold)
+		h.bad(CheckI2, name, "its buckets say %d sold, the tickets %d", sold, is.sold)
 	}
 	if is.held+is.sold > want {
 		h.bad(CheckI2, name, "%d are held and %d sold of %d", is.held, is.sold, want)

@@ -20,6 +20,7 @@ type byEvent struct {
 	holds   *table[holdRow]
 	history *table[historyRow]
 	tickets *table[ticketRow]
+	uses    *table[useRow]
 }
 
 // next is the smallest event that any of them has rows of, 0 at the end.
@@ -42,6 +43,9 @@ func (t *byEvent) next() id.ID {
 	if r := t.tickets.peek(); r != nil {
 		take(r.event)
 	}
+	if r := t.uses.peek(); r != nil {
+		take(r.event)
+	}
 	return least
 }
 
@@ -51,12 +55,13 @@ func (a *audit) walkEvents() {
 	if a.opts.Event != 0 {
 		only = " WHERE event_id = " + number(a.opts.Event)
 	}
-	events := read(a.snap, `SELECT event_id, version, state, body FROM #events`+only+` ORDER BY event_id`, scanEvent)
+	events := read(a.snap, `SELECT event_id, version, state, body, sequence FROM #events`+only+` ORDER BY event_id`, scanEvent)
 	side := byEvent{
 		orders:  read(a.snap, `SELECT `+orderColumns+` FROM #orders o`+only+` ORDER BY o.event_id, o.order_id`, scanOrder),
 		holds:   read(a.snap, `SELECT `+holdColumns+` FROM #holds`+only+` ORDER BY event_id, hold_id`, scanHold),
 		history: read(a.snap, `SELECT event_id, claim_id, history_id, was, becomes, seats, places, at FROM #history`+only+` ORDER BY event_id, claim_id, history_id`, scanHistory),
 		tickets: read(a.snap, `SELECT `+ticketColumns+` FROM #tickets`+only+` ORDER BY event_id, ticket_id`, scanTicket),
+		uses:    read(a.snap, `SELECT `+useColumns+` FROM #checkins`+only+` ORDER BY event_id, ticket_id, at`, scanUse),
 	}
 	for e := range events.all() {
 		for unknown := side.next(); unknown != 0 && unknown < e.id; unknown = side.next() {
@@ -75,9 +80,10 @@ func (a *audit) walkEvents() {
 func (a *audit) walkEvent(side *byEvent, e eventRow, known bool) {
 	h := &hall{
 		a: a, id: e.id, known: known, totals: newEventTotals(e),
-		orders: map[id.ID]*orderBrief{}, claims: map[id.ID]*claim{}, limits: map[limitKey]int64{}, quotas: map[quotaKey]int64{}, newest: map[any]ledger.Time{},
-		refunded: map[id.ID]bool{}, layout: &ledger.Layout{},
+		orders: map[id.ID]*orderBrief{}, claims: map[id.ID]*claim{}, layout: &ledger.Layout{},
+		limits: map[limitKey]int64{}, above: map[limitKey]int64{}, quotas: map[quotaKey]int64{}, newest: map[any]ledger.Time{},
 	}
+	h.totals.known = known
 	a.events[e.id] = h.totals
 	if known {
 		h.readEvent(e)
@@ -91,13 +97,15 @@ func (a *audit) walkEvent(side *byEvent, e eventRow, known bool) {
 	for o := range side.orders.while(func(r *orderRow) bool { return r.event == e.id }) {
 		h.order(&o)
 	}
-	h.readRefunded()
 	h.holdsWithHistory(side)
 	for t := range side.tickets.while(func(r *ticketRow) bool { return r.event == e.id }) {
 		a.saw(CheckReferences, 1)
 		h.known1(known, ticketText(&t))
 		h.ticket(&t)
+		h.received(&t)
+		h.uses(&t, side.uses)
 	}
+	h.usesOfNothing(side.uses, 0)
 	if known {
 		where := ` WHERE event_id = ` + number(e.id)
 		h.seats(read(a.snap, `SELECT seat_index, state, claim_id, epoch, returned_at FROM #seats`+where+` ORDER BY seat_index`, scanSeat))
@@ -160,26 +168,11 @@ func (a *audit) readLayout(hash string) (*ledger.Layout, error) {
 func (h *hall) order(v *orderRow) {
 	h.a.saw(CheckReferences, 1)
 	h.known1(h.known, orderText(v.id))
-	h.orders[v.id] = &orderBrief{hold: v.hold, state: v.state, rescued: v.rescued}
+	h.orders[v.id] = &orderBrief{hold: v.hold, state: v.state, customer: v.customer, rescued: v.rescued}
 	h.totals.Orders.add(v.state)
-	if v.state == ledger.OrderPending || v.state == ledger.OrderPaid {
+	// Of places that have gone back none stands there any more, but where the money was refused all went at once.
+	if v.state == ledger.OrderPending || v.sold() && v.reason != ledger.ReasonCaptureRefused {
 		h.countDocuments(v)
-	}
-}
-
-// readRefunded finds tickets that were refunded while their seats are still to be released (A21).
-func (h *hall) readRefunded() {
-	rows := read(h.a.snap, `SELECT r.refund_id, r.order_id, r.provider, r.payment_id, r.tickets, r.state, r.amount, r.fee_kept, r.currency
-		FROM #refunds r JOIN #orders o ON o.order_id = r.order_id
-		WHERE r.tickets <> '[]' AND r.state IN (1, 2) AND o.event_id = `+number(h.id), scanRefund)
-	for r := range rows.all() {
-		tickets, err := parseIDs(r.text)
-		if err != nil {
-			continue // reported by the walk over orders
-		}
-		for _, t := range tickets {
-			h.refunded[t] = true
-		}
 	}
 }
 
@@ -232,6 +225,8 @@ func (h *hall) hold(v *holdRow) {
 		h.holdPlaces(v)
 	}
 	h.holdPrice(v)
+	h.holdExchange(v)
+	h.holdGone(v)
 	switch v.state {
 	case ledger.HoldLive, ledger.HoldSold:
 		h.holdOrder(v)
@@ -302,6 +297,43 @@ func (h *hall) holdOrder(v *holdRow) {
 		h.bad(CheckReferences, name, "its order %s is of %s", orderText(v.order), holdText(o.hold))
 	case v.state == ledger.HoldLive && o.state != ledger.OrderPending:
 		h.bad(CheckReferences, name, "it is live, its order %s is %s", orderText(v.order), orderState(o.state))
+	case v.state == ledger.HoldSold && o.state != ledger.OrderPaid && o.state != ledger.OrderRefunded:
+		h.bad(CheckReferences, name, "it is sold, its order %s is %s", orderText(v.order), orderState(o.state))
+	}
+}
+
+// holdExchange reads what the hold is to take the place of: that it says until the swap, and no longer.
+func (h *hall) holdExchange(v *holdRow) {
+	name := holdText(v.id)
+	places, err := parseExchanged(v.places)
+	if err != nil {
+		h.bad(CheckReferences, name, "what it exchanges: %v", err)
+		return
+	}
+	v.exchanged = places
+	switch {
+	case v.exchange == 0 && len(places) > 0:
+		h.bad(CheckExchange, name, "it is to take the place of %d tickets, of no order", len(places))
+	case v.state == ledger.HoldSold && len(places) > 0:
+		h.bad(CheckExchange, name, "it is sold, and still to take the place of %d tickets", len(places))
+	case v.state == ledger.HoldLive && v.exchange != 0 && len(places) == 0:
+		h.bad(CheckExchange, name, "it exchanges %s, and is to take the place of no ticket", orderText(v.exchange))
+	}
+}
+
+// holdGone checks which of its places may have gone back: those that were sold, and not all of what is sold still.
+func (h *hall) holdGone(v *holdRow) {
+	gone := 0
+	for _, l := range v.lines {
+		if l.gone {
+			gone++
+		}
+	}
+	switch {
+	case gone > 0 && v.state != ledger.HoldSold && (v.state != ledger.HoldReleased || gone < len(v.lines)):
+		h.bad(CheckI3, holdText(v.id), "it is in state %d, and %d of its %d places have gone back", v.state, gone, len(v.lines))
+	case gone > 0 && gone == len(v.lines) && v.state == ledger.HoldSold:
+		h.bad(CheckI3, holdText(v.id), "it is sold, and all its places have gone back")
 	}
 }
 

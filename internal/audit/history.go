@@ -19,11 +19,24 @@ const (
 )
 
 // follows says which transitions of a claim there are (STATES): made live by a hold or sold by a rescue, ended, sold, and
-// given back where the provider finally refused the money.
+// given back, all at once or some places at a time.
 var follows = map[[2]string]bool{
 	{"", wordLive}: true, {"", wordSold}: true,
 	{wordLive, wordReleased}: true, {wordLive, wordExpired}: true, {wordLive, wordSold}: true,
 	{wordSold, wordReleased}: true,
+}
+
+// A chain is the history of one claim while it is read.
+type chain struct {
+	name  string
+	hold  *holdRow // nil where it is not there (any more)
+	text  string   // how the history writes the hold's seats
+	n     int      // rows
+	first historyRow
+	state string // what the claim became last
+	at    ledger.Time
+	from  int // where its starts begin
+	back  int // places given back since it was sold
 }
 
 // chain checks the history of one claim, and with it its hold, nil where that is not there (any more).
@@ -33,36 +46,74 @@ func (h *hall) chain(claimID id.ID, v *holdRow, rows iter.Seq[historyRow]) {
 		h.blocks(rows)
 		return
 	}
-	name := holdText(claimID)
-	text := claimText(v)
-	var first, last historyRow
-	n := 0
-	from := len(h.starts)
+	c := &chain{name: holdText(claimID), hold: v, text: claimText(v), from: len(h.starts)}
 	for r := range rows {
-		if n == 0 {
-			first = r
-			h.begin(&r, v, text, name)
+		if c.n == 0 {
+			c.first = r
+			h.begin(&r, v, c.text, c.name)
 		}
-		if r.was != last.becomes || !follows[[2]string{r.was, r.becomes}] {
-			h.bad(CheckHistory, name, "%q becomes %q after %q", r.was, r.becomes, last.becomes)
+		if r.was != c.state || !follows[[2]string{r.was, r.becomes}] {
+			h.bad(CheckHistory, c.name, "%q becomes %q after %q", r.was, r.becomes, c.state)
 		}
-		if r.at < last.at {
-			h.bad(CheckHistory, name, "it becomes %q before it became %q", r.becomes, last.becomes)
+		if r.at < c.at {
+			h.bad(CheckHistory, c.name, "it becomes %q before it became %q", r.becomes, c.state)
 		}
-		h.sameSeats(&r, v, text, name)
-		if r.becomes == wordReleased || r.becomes == wordExpired {
-			for i := from; i < len(h.starts); i++ {
+		c.state, c.at = r.becomes, r.at
+		c.n++
+		switch {
+		case r.was == wordSold && r.becomes == wordReleased:
+			h.givenBack(c, &r)
+		case r.becomes == wordReleased || r.becomes == wordExpired:
+			for i := c.from; i < len(h.starts); i++ {
 				h.starts[i].ended, h.starts[i].end = true, r.at
 			}
+			h.sameSeats(&r, v, c.text, c.name)
+		default:
+			h.sameSeats(&r, v, c.text, c.name)
 		}
 		if r.becomes == wordSold {
-			h.sale(&r, v, name)
+			h.sale(&r, v, c.name)
 		}
-		last = r
-		n++
 	}
-	h.known1(h.known || v != nil, name)
-	h.agree(v, name, n, &first, &last)
+	h.known1(h.known || v != nil, c.name)
+	h.agree(c)
+}
+
+// givenBack ends the claim on some of its seats or places, each once. As long as not all of them are given back, the claim
+// is sold.
+func (h *hall) givenBack(c *chain, r *historyRow) {
+	seats, err := parsePairs(r.seats)
+	if err != nil {
+		h.bad(CheckHistory, c.name, "its seats: %v", err)
+		return
+	}
+	for _, p := range seats {
+		s := h.startOf(c, p)
+		if s == nil || s.ended {
+			h.bad(CheckHistory, c.name, "it gives back seat %d of epoch %d, which it does not have", p.a, p.b)
+			continue
+		}
+		s.ended, s.end = true, r.at
+	}
+	c.back += len(seats) + r.places
+	all := c.first.places + len(h.starts) - c.from
+	switch {
+	case c.hold != nil && (c.hold.area >= 0) != (len(seats) == 0), len(seats)+r.places == 0:
+		h.bad(CheckHistory, c.name, "it gives back %d seats and %d places", len(seats), r.places)
+	case c.back > all:
+		h.bad(CheckHistory, c.name, "it gives back %d places of %d", c.back, all)
+	case c.back < all:
+		c.state = wordSold
+	}
+}
+
+func (h *hall) startOf(c *chain, p pair) *start {
+	for i := c.from; i < len(h.starts); i++ {
+		if s := &h.starts[i]; int64(s.seat) == p.a && s.epoch == p.b {
+			return s
+		}
+	}
+	return nil
 }
 
 // claimText is how the history writes the seats of a hold. Nearly every row says just this, and need not be parsed.
@@ -136,19 +187,39 @@ func (h *hall) sale(r *historyRow, v *holdRow, name string) {
 	}
 }
 
-// agree compares the end of the chain with the hold's state.
-func (h *hall) agree(v *holdRow, name string, n int, first, last *historyRow) {
-	ended := last.becomes == wordReleased || last.becomes == wordExpired
+// agree compares the end of the chain with the hold's state, and what was given back with its lines.
+func (h *hall) agree(c *chain) {
+	v := c.hold
+	ended := c.state == wordReleased || c.state == wordExpired
 	switch {
 	case v == nil:
 		// Ended holds are deleted after a day, their history is not.
-		if !ended || first.at >= h.a.now-ledger.Time(ledger.KeepAnswers) {
-			h.bad(CheckHistory, name, "it is %q, and its hold is not there", last.becomes)
+		if !ended || c.first.at >= h.a.now-ledger.Time(ledger.KeepAnswers) {
+			h.bad(CheckHistory, c.name, "it is %q, and its hold is not there", c.state)
 		}
-	case n == 0:
-		h.bad(CheckHistory, name, "it has no history")
-	case v.state >= ledger.HoldLive && v.state <= ledger.HoldSold && last.becomes != v.state.String():
-		h.bad(CheckHistory, name, "it is %s, its history ends with %q", v.state, last.becomes)
+		return
+	case c.n == 0:
+		h.bad(CheckHistory, c.name, "it has no history")
+		return
+	case v.state >= ledger.HoldLive && v.state <= ledger.HoldSold && c.state != v.state.String():
+		h.bad(CheckHistory, c.name, "it is %s, its history ends with %q", v.state, c.state)
+		return
+	}
+	gone := 0
+	for _, l := range v.lines {
+		if !l.gone {
+			continue
+		}
+		gone++
+		if v.area >= 0 {
+			continue
+		}
+		if s := h.startOf(c, pair{int64(l.seat), l.epoch}); s == nil || !s.ended {
+			h.bad(CheckHistory, c.name, "it has given back %s, and its history does not say so", seatText(l.seat))
+		}
+	}
+	if gone != c.back {
+		h.bad(CheckHistory, c.name, "it has given back %d places, its history says %d", gone, c.back)
 	}
 }
 

@@ -8,16 +8,22 @@ import (
 // walkKeys checks that each idempotency key had one effect (I5): its subject is there, of that customer, made when the key
 // was, and of no other key.
 func (a *audit) walkKeys() {
-	for _, of := range []struct{ operation, table, subject string }{
-		{ledger.OpHold, "holds", "hold_id"},
-		{ledger.OpBooking, "orders", "order_id"},
+	for _, of := range []struct{ operation, subjects string }{
+		{ledger.OpHold, `SELECT hold_id AS subject, event_id, customer_id AS owner, created_at AS made FROM #holds`},
+		{ledger.OpBooking, `SELECT order_id AS subject, event_id, customer_id AS owner, created_at AS made FROM #orders`},
+		// Who asked for a refund may be the organizer.
+		{ledger.OpRefund, `SELECT r.refund_id AS subject, o.event_id, r.by_id AS owner, r.created_at AS made
+			FROM #refunds r JOIN #orders o ON o.order_id = r.order_id`},
+		// Who passed a ticket on had the one before.
+		{ledger.OpTransfer, `SELECT t.ticket_id AS subject, t.event_id, w.customer_id AS owner, NULL AS made
+			FROM #tickets t JOIN #tickets w ON w.ticket_id = t.was_id WHERE t.was_id <> 0`},
 	} {
 		only := ""
 		if a.opts.Event != 0 {
 			only = " AND s.event_id = " + number(a.opts.Event)
 		}
-		rows := read(a.snap, `SELECT k.customer_id, k.operation, k.key, k.subject_id, k.created_at, s.customer_id, s.created_at
-			FROM #idempotency_keys k LEFT JOIN #`+of.table+` s ON s.`+of.subject+` = k.subject_id
+		rows := read(a.snap, `SELECT k.customer_id, k.operation, k.key, k.subject_id, k.created_at, s.owner, s.made
+			FROM #idempotency_keys k LEFT JOIN (`+of.subjects+`) s ON s.subject = k.subject_id
 			WHERE k.operation = '`+of.operation+`'`+only+` ORDER BY k.subject_id, k.customer_id, k.key`, scanKey)
 		var last id.ID
 		for k := range rows.all() {
@@ -25,14 +31,28 @@ func (a *audit) walkKeys() {
 			last = k.subject
 		}
 	}
+	a.keysOfNothing()
 }
+
+// keysOfNothing reports keys of operations that there are not.
+func (a *audit) keysOfNothing() {
+	if a.opts.Event != 0 {
+		return
+	}
+	rows := read(a.snap, `SELECT customer_id, operation, key, subject_id, created_at, NULL, NULL FROM #idempotency_keys
+		WHERE operation NOT IN ('`+ledger.OpHold+`', '`+ledger.OpBooking+`', '`+ledger.OpRefund+`', '`+ledger.OpTransfer+`')
+		ORDER BY subject_id, customer_id, key`, scanKey)
+	for k := range rows.all() {
+		a.bad(CheckI5, 0, k.customer.Text(id.Customer), "a key of it is of operation %q", k.operation)
+	}
+}
+
+// subjectPrefix is how the effect of each operation is shown.
+var subjectPrefix = map[string]string{ledger.OpHold: id.Hold, ledger.OpBooking: id.Order, ledger.OpRefund: id.Refund, ledger.OpTransfer: id.Ticket}
 
 func (a *audit) key(k *keyRow, last id.ID) {
 	a.saw(CheckI5, 1)
-	subject := holdText(k.subject)
-	if k.operation == ledger.OpBooking {
-		subject = orderText(k.subject)
-	}
+	subject := k.subject.Text(subjectPrefix[k.operation])
 	whose := k.customer.Text(id.Customer)
 	switch {
 	case k.subject == last:
@@ -44,7 +64,7 @@ func (a *audit) key(k *keyRow, last id.ID) {
 		}
 	case id.ID(k.owner.Int64) != k.customer:
 		a.bad(CheckI5, 0, subject, "it is the effect of a key of %s, and belongs to %s", whose, id.ID(k.owner.Int64).Text(id.Customer))
-	case ledger.Time(k.made.Int64) != k.created:
+	case k.made.Valid && ledger.Time(k.made.Int64) != k.created:
 		a.bad(CheckI5, 0, subject, "it was made at %d, its key of %s at %d", k.made.Int64, whose, k.created)
 	}
 }

@@ -3,7 +3,6 @@ package audit
 import (
 	"cmp"
 	"encoding/binary"
-	"encoding/json"
 	"slices"
 
 	"onsale/internal/id"
@@ -24,7 +23,7 @@ type quotaKey struct{ category, section int16 }
 type showCount struct {
 	count  int64
 	max    int
-	newest ledger.Time // when the last of them was made
+	newest ledger.Time // when the last of them was judged
 	set    ledger.Time // when the limits of one of the events changed last
 }
 
@@ -32,40 +31,33 @@ func customerSubject(customer id.ID) string {
 	return string(binary.BigEndian.AppendUint64(nil, uint64(customer)))
 }
 
-// count adds a claim, live (also where its time is up and nobody has ended it) or sold, to what it counts under.
+// count adds a claim, live (also where its time is up and nobody has ended it) or sold, to what it counts under. Places
+// that have gone back do not count, and while a hold is to take the place of tickets, these count in its stead.
 func (h *hall) count(v *holdRow) {
 	if !h.known {
 		return
 	}
-	subject := customerSubject(v.customer)
 	for _, l := range h.event.Limits {
-		switch l.Scope {
-		case ledger.PerEvent:
-			h.countLimit(limitKey{l.Scope, h.id, -1, subject}, int64(len(v.lines)), v.created)
-		case ledger.PerCategory:
-			n := int64(0)
-			for _, line := range v.lines {
-				if line.category == l.Category {
-					n++
-				}
+		n, less := 0, 0
+		for _, line := range v.lines {
+			if !line.gone && (l.Scope != ledger.PerCategory || line.category == l.Category) {
+				n++
 			}
-			if n > 0 {
-				h.countLimit(limitKey{l.Scope, h.id, l.Category, subject}, n, v.created)
+		}
+		for _, x := range v.exchanged {
+			if l.Scope == ledger.PerShow || x.event == h.id && (l.Scope != ledger.PerCategory || x.category == l.Category) {
+				less++
 			}
-		case ledger.PerShow:
-			k := limitKey{l.Scope, h.event.Show, -1, subject}
-			c := h.a.shows[k]
-			if c == nil {
-				c = &showCount{}
-				h.a.shows[k] = c
-			}
-			c.count += int64(len(v.lines))
-			c.max = max(c.max, l.Max)
-			c.newest, c.set = max(c.newest, v.created), max(c.set, h.event.LimitsAt)
+		}
+		if n = max(0, n-less); n > 0 {
+			h.countUnder(l, v.customer, n, h.judged(v))
 		}
 	}
 	for _, q := range h.event.Quotas {
 		for _, line := range v.lines {
+			if line.gone {
+				continue
+			}
 			if section, ok := h.section(v.area, line.seat); ok && (q.Category < 0 || q.Category == line.category) && (q.Section < 0 || q.Section == section) {
 				k := quotaKey{q.Category, q.Section}
 				h.quotas[k]++
@@ -75,12 +67,58 @@ func (h *hall) count(v *holdRow) {
 	}
 }
 
-func (h *hall) countLimit(k limitKey, n int64, made ledger.Time) {
-	h.limits[k] += n
-	h.newest[k] = max(h.newest[k], made)
+// judged is when a claim was held against the limits. What is exchanged one for one is not, so then it is when the claim
+// was made that the tickets were of at first.
+func (h *hall) judged(v *holdRow) ledger.Time {
+	if v.exchange != 0 && v.state == ledger.HoldSold {
+		return h.a.across.began(v.exchange)
+	}
+	return v.created
 }
 
-// since says whether a claim was made under a counter since the event's limits changed last. Where none was, more than is
+// received counts a ticket that was passed on for whoever has it now, beside its buyer (A10).
+func (h *hall) received(t *ticketRow) {
+	o := h.orders[t.order]
+	if !h.known || o == nil || t.gone || t.customer == o.customer {
+		return
+	}
+	for _, l := range h.event.Limits {
+		if l.Scope != ledger.PerCategory || l.Category == t.category {
+			h.countUnder(l, t.customer, 1, madeAt(t.id))
+		}
+	}
+}
+
+// countUnder adds places of a customer to the counter of a limit; those of documents count elsewhere.
+func (h *hall) countUnder(l ledger.Limit, customer id.ID, n int, judged ledger.Time) {
+	k := limitKey{l.Scope, h.id, -1, customerSubject(customer)}
+	switch l.Scope {
+	case ledger.PerEvent:
+	case ledger.PerCategory:
+		k.category = l.Category
+	case ledger.PerShow:
+		k.of = h.event.Show
+		c := h.a.shows[k]
+		if c == nil {
+			c = &showCount{}
+			h.a.shows[k] = c
+		}
+		c.count += int64(n)
+		c.max = max(c.max, l.Max)
+		c.newest, c.set = max(c.newest, judged), max(c.set, h.event.LimitsAt)
+		return
+	default:
+		return
+	}
+	h.countLimit(k, int64(n), judged)
+}
+
+func (h *hall) countLimit(k limitKey, n int64, judged ledger.Time) {
+	h.limits[k] += n
+	h.newest[k] = max(h.newest[k], judged)
+}
+
+// since says whether a claim was judged under a counter since the event's limits changed last. Where none was, more than is
 // allowed now may have been allowed then.
 func (h *hall) since(k any) bool { return h.newest[k] >= h.event.LimitsAt }
 
@@ -94,18 +132,30 @@ func (h *hall) section(area, seat int32) (int16, bool) {
 	return 0, false
 }
 
-// countDocuments adds an order's identity documents.
+// countDocuments adds an order's identity documents. Until an exchange is paid both its own and those of the tickets that it
+// is for count, so it is not judged before.
 func (h *hall) countDocuments(v *orderRow) {
 	if !slices.ContainsFunc(h.event.Limits, func(l ledger.Limit) bool { return l.Scope == ledger.PerDocument }) {
 		return
 	}
-	var documents []string
-	if err := json.Unmarshal([]byte(v.documents), &documents); err != nil {
+	documents, err := parseDocuments(v.documents)
+	if err != nil {
 		h.bad(CheckReferences, orderText(v.id), "its documents cannot be read")
 		return
 	}
+	judged := v.created
+	if v.exchange != 0 {
+		judged = h.a.across.began(v.id)
+	}
 	for _, d := range documents {
-		h.countLimit(limitKey{ledger.PerDocument, h.id, -1, d}, 1, v.created)
+		if d == "" {
+			continue
+		}
+		k := limitKey{ledger.PerDocument, h.id, -1, d}
+		h.countLimit(k, 1, judged)
+		if v.exchange != 0 && v.state == ledger.OrderPending {
+			h.above[k]++
+		}
 	}
 }
 
@@ -124,8 +174,8 @@ func (h *hall) limitMax(k limitKey) (int, bool) {
 func (h *hall) compareLimits() {
 	for _, k := range sortedLimits(h.limits) {
 		h.a.saw(CheckI9, 1)
-		if most, ok := h.limitMax(k); ok && h.limits[k] > int64(most) && h.since(k) {
-			h.bad(CheckI9, k.text(), "%d places, %d are allowed by %s", h.limits[k], most, k.word())
+		if most, ok := h.limitMax(k); ok && h.limits[k]-h.above[k] > int64(most) && h.since(k) {
+			h.bad(CheckI9, k.text(), "%d places, %d are allowed by %s", h.limits[k]-h.above[k], most, k.word())
 		}
 	}
 	rows := read(h.a.snap, `SELECT scope, of_id, category, subject, count FROM #limits WHERE scope IN (1, 2, 4) AND of_id = `+number(h.id), scanLimit)

@@ -1,14 +1,21 @@
 package audit
 
 import (
+	"slices"
+
 	"onsale/internal/id"
 	"onsale/internal/ledger"
 )
 
+// I6 is looked at from three sides. Of an order: what came in, less what went back and what moved on to orders that
+// exchanged it, is what its valid tickets cost and what was kept. Of the same order: so much is promised to nobody else.
+// And of a payment: what is promised of it is what refunds took and later orders have of it, what went back is what its
+// refunds say.
+
 // refundRow checks one refund and reads what it is of.
 func (s *sale) refundRow(r *refundRow) {
 	s.a.saw(CheckMoney, 1)
-	name := r.id.Text(id.Refund)
+	name := r.name()
 	tickets, err := parseIDs(r.text)
 	if err != nil {
 		s.bad(CheckReferences, "%s: its tickets cannot be read", name)
@@ -20,7 +27,12 @@ func (s *sale) refundRow(r *refundRow) {
 	if r.amount < 0 || r.feeKept < 0 {
 		s.bad(CheckMoney, "%s is of an amount below 0", name)
 	}
+	s.a.requested(s.event, r)
 	switch p := s.paymentOf(r); {
+	case r.payment == "" && (r.amount != 0 || r.state == ledger.RefundRequested):
+		s.bad(CheckMoney, "%s gives back %d of no payment", name, r.amount)
+	case r.payment == "":
+	case r.from != s.id: // that order looks at the payment
 	case p == nil:
 		s.bad(CheckReferences, "the payment %s of %s is not there", r.payment, name)
 	case r.currency != p.currency:
@@ -28,10 +40,32 @@ func (s *sale) refundRow(r *refundRow) {
 	}
 }
 
+// requested counts a refund in its event's figures.
+func (a *audit) requested(event id.ID, r *refundRow) {
+	t := a.events[event]
+	if t == nil {
+		return
+	}
+	t.Kept += r.feeKept
+	switch {
+	case r.state != ledger.RefundRequested:
+	case r.refused == "":
+		t.Refunds.Requested++
+	default:
+		t.Refunds.Refused++
+	}
+}
+
+// whole says whether a refund gives back a payment that bought nothing: it is of no tickets.
+func (s *sale) whole(r *refundRow) bool {
+	p := s.paymentOf(r)
+	return p != nil && p.refund == r.id
+}
+
 // money checks the order's payments and their sum (I6). What is due (a capture, a refund) counts as done: it is in flight,
 // and the sum must come out right by it.
 func (s *sale) money() {
-	var captured, refunded, tickets, fees int64
+	var captured, own, back, moved, tickets, fees int64
 	for i := range s.payments {
 		p := &s.payments[i]
 		s.a.saw(CheckMoney, 1)
@@ -41,20 +75,26 @@ func (s *sale) money() {
 			t.Captured += p.captured
 			t.Refunded += p.refunded
 		}
-		captured += p.captured
-		refunded += p.refunded
+		taken := p.captured
 		if s.paymentDue(p) {
-			captured += p.authorized
+			taken += p.authorized
+		}
+		captured += taken
+		if s.isOwn(p) {
+			own = taken - p.promised
 		}
 	}
 	for i := range s.refunds {
 		r := &s.refunds[i]
 		fees += r.feeKept
-		if r.state == ledger.RefundRequested {
-			s.due = append(s.due, "refund to be made")
-			if p := s.paymentOf(r); p != nil && p.captured > 0 {
-				refunded += r.amount
-			}
+		s.refundDue(r)
+		if p := s.paymentOf(r); r.from != s.id || p != nil && p.captured > 0 { // else it was never taken, but let go
+			back += r.amount
+		}
+	}
+	for i := range s.later {
+		if l := &s.later[i]; l.state == ledger.OrderPaid || l.state == ledger.OrderRefunded {
+			moved += l.credit
 		}
 	}
 	for i := range s.tickets {
@@ -63,15 +103,61 @@ func (s *sale) money() {
 		}
 	}
 	s.payer()
-	if s.state != ledger.OrderPending && captured-refunded != tickets+fees {
-		s.bad(CheckI6, "with what is due, captured are %d and refunded %d; its valid tickets cost %d, fees kept are %d", captured, refunded, tickets, fees)
+	if s.state == ledger.OrderPending {
+		return
+	}
+	if captured+s.credit-back-moved != tickets+fees {
+		s.bad(CheckI6, "with what is due, captured are %d and come over %d, refunded %d and moved on %d; its valid tickets cost %d, fees kept are %d",
+			captured, s.credit, back, moved, tickets, fees)
+	} else if s.sold() {
+		s.unpromised(own, tickets, fees)
 	}
 }
 
-// paymentOf is the payment that a refund gives back, nil where it is not there.
+// unpromised checks what of the order's money is promised to nobody else: in its own payment, and in those of its funds.
+func (s *sale) unpromised(left, tickets, fees int64) {
+	for _, f := range s.funds {
+		left += f.Left
+	}
+	if left != tickets+fees {
+		s.bad(CheckI6, "%d of its money is not promised to anybody; its valid tickets cost %d, fees kept are %d", left, tickets, fees)
+	}
+}
+
+// refundDue notes money that is still to go back.
+func (s *sale) refundDue(r *refundRow) {
+	switch {
+	case r.state != ledger.RefundRequested:
+	case r.refused != "":
+		s.refused = true
+	default:
+		s.due = append(s.due, "refund to be made")
+	}
+	if r.from == s.id || r.payment == "" {
+		return
+	}
+	mine := slices.ContainsFunc(s.funds, func(f fund) bool { return f.Order == r.from && f.Provider == r.provider && f.Payment == r.payment })
+	if !mine {
+		s.bad(CheckI6, "%s gives back payment %s of %s, in which it has no money", r.name(), r.payment, orderText(r.from))
+	}
+}
+
+// isOwn says whether a payment made the order PAID.
+func (s *sale) isOwn(p *paymentRow) bool {
+	return s.sold() && s.amount > 0 && p.provider == s.orderRow.provider && p.id == s.payment
+}
+
+// paymentOf is the order's own payment that a refund gives back, nil where it is not there or another order's.
 func (s *sale) paymentOf(r *refundRow) *paymentRow {
+	if r.from != s.id {
+		return nil
+	}
+	return s.paymentBy(r.provider, r.payment)
+}
+
+func (s *sale) paymentBy(provider, payment string) *paymentRow {
 	for i := range s.payments {
-		if p := &s.payments[i]; p.provider == r.provider && p.id == r.payment {
+		if p := &s.payments[i]; p.provider == provider && p.id == payment {
 			return p
 		}
 	}
@@ -103,25 +189,50 @@ func (s *sale) paymentAlone(p *paymentRow) {
 	}
 }
 
-// paymentRefunds checks that what the refunds of a payment gave back is what the payment says went back.
-func (s *sale) paymentRefunds(p *paymentRow) {
-	back := int64(0)
-	found := p.refund == 0
-	for i := range s.refunds {
-		r := &s.refunds[i]
-		if r.provider != p.provider || r.payment != p.id {
-			continue
+// refundsOf walks the refunds that are done with a payment, whoever's tickets they are of.
+func (s *sale) refundsOf(p *paymentRow, yield func(r *refundRow)) {
+	for _, list := range [][]refundRow{s.refunds, s.given} {
+		for i := range list {
+			if list[i].of(p) {
+				yield(&list[i])
+			}
 		}
-		found = found || r.id == p.refund
+	}
+}
+
+// paymentRefunds checks that what the refunds of a payment gave back is what the payment says went back, and that they and
+// the orders that have money of it are those to which it is promised.
+func (s *sale) paymentRefunds(p *paymentRow) {
+	var back, whole, promised int64
+	found := p.refund == 0
+	s.refundsOf(p, func(r *refundRow) {
+		if r.id == p.refund {
+			found = true
+			whole += r.amount
+		} else {
+			promised += r.amount
+		}
 		if r.state >= ledger.RefundDone {
 			back += r.amount
 		}
+	})
+	for i := range s.lent {
+		if l := &s.lent[i]; l.Provider == p.provider && l.Payment == p.id {
+			promised += l.Left
+		}
 	}
 	if !found {
-		s.bad(CheckReferences, "payment %s is given back by %s, which is not there", p.id, p.refund.Text(id.Refund))
+		s.bad(CheckReferences, "payment %s is given back by %s, which is not there", p.id, refundText(p.refund))
 	}
-	if (p.state == ledger.PaymentCaptured || p.state == ledger.PaymentRefunded) && back != p.refunded {
+	taken := p.state == ledger.PaymentCaptured || p.state == ledger.PaymentRefunded
+	if taken && back != p.refunded {
 		s.bad(CheckMoney, "payment %s says %d refunded, its refunds %d", p.id, p.refunded, back)
+	}
+	if promised != p.promised {
+		s.bad(CheckMoney, "payment %s says %d promised; its refunds and later orders have %d of it", p.id, p.promised, promised)
+	}
+	if whole+promised > p.captured && (taken || promised > 0) {
+		s.bad(CheckI6, "of payment %s %d are captured, and %d given back or promised", p.id, p.captured, whole+promised)
 	}
 }
 
@@ -142,15 +253,11 @@ func (s *sale) paymentDue(p *paymentRow) bool {
 
 // payer checks the payment that made the order PAID.
 func (s *sale) payer() {
-	if s.state != ledger.OrderPaid && s.state != ledger.OrderRefunded {
+	if !s.sold() {
 		return
 	}
-	for i := range s.payments {
-		p := &s.payments[i]
-		if p.provider != s.orderRow.provider || p.id != s.payment {
-			continue
-		}
-		if s.state == ledger.OrderPaid && (p.state == ledger.PaymentVoided || p.state == ledger.PaymentCaptureRefused) {
+	if p := s.paymentBy(s.orderRow.provider, s.payment); p != nil {
+		if s.state == ledger.OrderPaid && s.amount > 0 && (p.state == ledger.PaymentVoided || p.state == ledger.PaymentCaptureRefused) {
 			s.bad(CheckI6, "it is PAID by payment %s, which is %s", p.id, p.state)
 		}
 		return

@@ -38,7 +38,7 @@ func TestPostgres(t *testing.T) {
 	if err != nil || !r.OK() {
 		t.Fatal(err, render(t, &r))
 	}
-	if r.Ledger != "postgres" || r.Events[0].Tickets.Valid != 15 || r.InFlight.Count != 3 {
+	if r.Ledger != "postgres" || r.Events[0].Tickets.Valid != 15 || r.InFlight.Count != 7 {
 		t.Error(render(t, &r))
 	}
 	if r, err = Run(t.Context(), src, Options{Provider: w.list, Now: *w.clock, Event: w.names["event"]}); err != nil || !r.OK() || len(r.Events) != 1 {

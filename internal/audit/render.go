@@ -123,8 +123,11 @@ func (p *printer) event(e *EventTotals) {
 	p.wrap(fmt.Sprintf("  orders: %s PAID, %s PENDING, %s FAILED, %s EXPIRED, %s REFUNDED",
 		thousands(o.Paid), thousands(o.Pending), thousands(o.Failed), thousands(o.Expired), thousands(o.Refunded)), "    ")
 	t := e.Tickets
-	p.wrap(fmt.Sprintf("  tickets: %s valid, %s used, %s void", thousands(t.Valid), thousands(t.Used), thousands(t.Void)), "    ")
-	p.wrap(fmt.Sprintf("  money: %s captured, %s refunded, in minor units of %s", thousands(e.Captured), thousands(e.Refunded), e.Currency), "    ")
+	p.wrap(fmt.Sprintf("  tickets: %s valid, %s used, %s void; %s uses in conflict",
+		thousands(t.Valid), thousands(t.Used), thousands(t.Void), thousands(e.Conflicts)), "    ")
+	p.wrap(fmt.Sprintf("  refunds: %s requested, %s refused", thousands(e.Refunds.Requested), thousands(e.Refunds.Refused)), "    ")
+	p.wrap(fmt.Sprintf("  money: %s captured, %s refunded, %s kept, in minor units of %s",
+		thousands(e.Captured), thousands(e.Refunded), thousands(e.Kept), e.Currency), "    ")
 }
 
 // thousands writes 50000 as 50,000.

@@ -66,9 +66,18 @@ type EventTotals struct {
 	HoldsUnswept int64        `json:"holds_unswept_count"` // of them those whose time is up
 	Orders       OrderTotals  `json:"orders"`
 	Tickets      TicketTotals `json:"tickets"`
+	Conflicts    int64        `json:"use_conflict_count"` // uses decided offline that should not have been
+	Refunds      RefundTotals `json:"refunds"`
 	Currency     string       `json:"currency"`
 	Captured     int64        `json:"captured_minor"`
 	Refunded     int64        `json:"refunded_minor"`
+	Kept         int64        `json:"kept_minor"` // fees of refunds and exchanges
+}
+
+// RefundTotals are an event's refunds whose money is still to go back.
+type RefundTotals struct {
+	Requested int64 `json:"requested_count"`
+	Refused   int64 `json:"refused_count"` // finally, by the provider: people must look
 }
 
 // SeatTotals are an event's seats by state.
@@ -132,9 +141,14 @@ func (r *Report) Broken() (names []string) {
 	return names
 }
 
+// eventTotals are an event's, with what its notices are held against.
 type eventTotals struct {
 	EventTotals
-	id id.ID
+	id      id.ID
+	known   bool // its row is there
+	version int64
+	notices int64 // the number of the last one
+	told    bool  // one was found
 }
 
 func newEventTotals(e eventRow) *eventTotals {
@@ -142,7 +156,10 @@ func newEventTotals(e eventRow) *eventTotals {
 	if e.version > 0 && e.state <= ledger.Stopped {
 		state = e.state.String()
 	}
-	return &eventTotals{id: e.id, EventTotals: EventTotals{Event: e.id.Text(id.Event), State: state}}
+	return &eventTotals{
+		id: e.id, version: e.version, notices: e.notices,
+		EventTotals: EventTotals{Event: e.id.Text(id.Event), State: state},
+	}
 }
 
 func (t *eventTotals) seat(s ledger.Availability) {

@@ -24,23 +24,26 @@ type line struct {
 	fee      int64
 	tax      int64
 	total    int64
+	gone     bool // given back since it was sold
 }
 
-// parseLines reads [[1],[seat,epoch,category,face,fee,tax,total],…].
+// parseLines reads [[1],[seat,epoch,category,face,fee,tax,total],…]; under version 2 an eighth number, 1, says gone.
 func parseLines(text string) ([]line, error) {
 	rows, err := parseNumbers(text)
 	if err != nil {
 		return nil, err
 	}
-	if len(rows) == 0 || len(rows[0]) != 1 || rows[0][0] != 1 {
-		return nil, errors.New("its lines do not start with version 1")
+	if len(rows) == 0 || len(rows[0]) != 1 || (rows[0][0] != 1 && rows[0][0] != 2) {
+		return nil, errors.New("its lines do not start with version 1 or 2")
 	}
 	lines := make([]line, 0, len(rows)-1)
 	for _, r := range rows[1:] {
-		if len(r) != 7 {
+		if len(r) != 7 && (rows[0][0] != 2 || len(r) != 8) {
 			return nil, fmt.Errorf("a line of %d numbers instead of 7", len(r))
 		}
-		lines = append(lines, line{seat: int32(r[0]), epoch: r[1], category: int16(r[2]), face: r[3], fee: r[4], tax: r[5], total: r[6]})
+		lines = append(lines, line{
+			seat: int32(r[0]), epoch: r[1], category: int16(r[2]), face: r[3], fee: r[4], tax: r[5], total: r[6], gone: len(r) == 8 && r[7] == 1,
+		})
 	}
 	return lines, nil
 }
@@ -72,6 +75,58 @@ func parseNumbers(text string) ([][]int64, error) {
 	return rows, nil
 }
 
+// An exchanged is a ticket that a hold is to take the place of.
+type exchanged struct {
+	ticket   id.ID
+	event    id.ID
+	category int16
+}
+
+// parseExchanged reads [[ticket,event,category],…].
+func parseExchanged(text string) ([]exchanged, error) {
+	if text == "[]" {
+		return nil, nil
+	}
+	rows, err := parseNumbers(text)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]exchanged, len(rows))
+	for i, r := range rows {
+		if len(r) != 3 {
+			return nil, fmt.Errorf("an exchanged ticket of %d numbers instead of 3", len(r))
+		}
+		list[i] = exchanged{id.ID(r[0]), id.ID(r[1]), int16(r[2])}
+	}
+	return list, nil
+}
+
+// A fund is money that an order has in an earlier one's payment.
+type fund struct {
+	Order    id.ID  `json:"order"`
+	Provider string `json:"provider"`
+	Payment  string `json:"payment"`
+	Left     int64  `json:"left"`
+}
+
+// parseFunds reads [{"order":…,"provider":…,"payment":…,"left":…},…].
+func parseFunds(text string) (funds []fund, err error) {
+	if text == "[]" {
+		return nil, nil
+	}
+	err = json.Unmarshal([]byte(text), &funds)
+	return funds, err
+}
+
+// parseDocuments reads ["keyed hash",…].
+func parseDocuments(text string) (documents []string, err error) {
+	if text == "[]" {
+		return nil, nil
+	}
+	err = json.Unmarshal([]byte(text), &documents)
+	return documents, err
+}
+
 // parseIDs reads [id,…].
 func parseIDs(text string) (ids []id.ID, err error) {
 	err = json.Unmarshal([]byte(text), &ids)
@@ -96,9 +151,12 @@ type eventRow struct {
 	version int64
 	state   ledger.EventState
 	body    string
+	notices int64 // the number of the last one
 }
 
-func scanEvent(r *sql.Rows, v *eventRow) error { return r.Scan(&v.id, &v.version, &v.state, &v.body) }
+func scanEvent(r *sql.Rows, v *eventRow) error {
+	return r.Scan(&v.id, &v.version, &v.state, &v.body, &v.notices)
+}
 
 type seatRow struct {
 	index    int32
@@ -124,7 +182,7 @@ func scanBucket(r *sql.Rows, v *bucketRow) error {
 	return r.Scan(&v.area, &v.number, &v.capacity, &v.held, &v.sold)
 }
 
-const holdColumns = `hold_id, event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at, order_id`
+const holdColumns = `hold_id, event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at, order_id, exchange_of, exchanged`
 
 type holdRow struct {
 	id       id.ID
@@ -138,12 +196,15 @@ type holdRow struct {
 	created  ledger.Time
 	expires  ledger.Time
 	order    id.ID
+	exchange id.ID  // the order it exchanges
+	places   string // the tickets of it
 
-	lines []line
+	lines     []line
+	exchanged []exchanged
 }
 
 func scanHold(r *sql.Rows, v *holdRow) error {
-	return r.Scan(&v.id, &v.event, &v.customer, &v.state, &v.area, &v.text, &v.draws, &v.currency, &v.created, &v.expires, &v.order)
+	return r.Scan(&v.id, &v.event, &v.customer, &v.state, &v.area, &v.text, &v.draws, &v.currency, &v.created, &v.expires, &v.order, &v.exchange, &v.places)
 }
 
 type historyRow struct {
@@ -159,108 +220,6 @@ type historyRow struct {
 
 func scanHistory(r *sql.Rows, v *historyRow) error {
 	return r.Scan(&v.event, &v.claim, &v.id, &v.was, &v.becomes, &v.seats, &v.places, &v.at)
-}
-
-// An orderRow has what the walk by events and the walk by orders need of an order.
-type orderRow struct {
-	id        id.ID
-	event     id.ID
-	hold      id.ID
-	customer  id.ID
-	state     ledger.OrderState
-	amount    int64
-	currency  string
-	provider  string
-	payment   string
-	rescued   bool
-	open      bool // the provider's attempt
-	documents string
-	created   ledger.Time
-	updated   ledger.Time
-	sequence  int64
-}
-
-const orderColumns = `o.order_id, o.event_id, o.hold_id, o.customer_id, o.state, o.amount, o.currency, o.provider, o.payment_id, o.rescued, o.attempt_open, o.documents, o.created_at, o.updated_at, o.sequence`
-
-func (v *orderRow) fields() []any {
-	return []any{&v.id, &v.event, &v.hold, &v.customer, &v.state, &v.amount, &v.currency, &v.provider, &v.payment, &v.rescued, &v.open,
-		&v.documents, &v.created, &v.updated, &v.sequence}
-}
-
-func scanOrder(r *sql.Rows, v *orderRow) error { return r.Scan(v.fields()...) }
-
-type ticketRow struct {
-	id       id.ID
-	order    id.ID
-	event    id.ID
-	customer id.ID
-	state    ledger.TicketState
-	seat     int32 // -1: a place
-	area     int32 // -1: a seat
-	category int16
-	total    int64
-}
-
-// Every column of a ticket; NULL becomes -1.
-const ticketColumns = `ticket_id, order_id, event_id, customer_id, state, COALESCE(seat_index, -1), COALESCE(area, -1), category, total`
-
-func scanTicket(r *sql.Rows, v *ticketRow) error {
-	return r.Scan(&v.id, &v.order, &v.event, &v.customer, &v.state, &v.seat, &v.area, &v.category, &v.total)
-}
-
-// valid: USED counts (A4).
-func (v *ticketRow) valid() bool {
-	return v.state == ledger.TicketValid || v.state == ledger.TicketUsed
-}
-
-func ticketText(v *ticketRow) string { return v.id.Text(id.Ticket) }
-
-type paymentRow struct {
-	order      id.ID
-	provider   string
-	id         string
-	currency   string
-	state      ledger.PaymentState
-	authorized int64
-	captured   int64
-	voided     int64
-	refunded   int64
-	refund     id.ID
-}
-
-func scanPayment(r *sql.Rows, v *paymentRow) error {
-	return r.Scan(&v.order, &v.provider, &v.id, &v.currency, &v.state, &v.authorized, &v.captured, &v.voided, &v.refunded, &v.refund)
-}
-
-type refundRow struct {
-	id       id.ID
-	order    id.ID
-	provider string
-	payment  string
-	text     string
-	state    ledger.RefundState
-	amount   int64
-	feeKept  int64
-	currency string
-
-	tickets []id.ID
-}
-
-func scanRefund(r *sql.Rows, v *refundRow) error {
-	return r.Scan(&v.id, &v.order, &v.provider, &v.payment, &v.text, &v.state, &v.amount, &v.feeKept, &v.currency)
-}
-
-type noticeRow struct {
-	order     id.ID
-	sequence  int64
-	kind      string
-	body      string
-	created   ledger.Time
-	published sql.NullInt64
-}
-
-func scanNotice(r *sql.Rows, v *noticeRow) error {
-	return r.Scan(&v.order, &v.sequence, &v.kind, &v.body, &v.created, &v.published)
 }
 
 type limitRow struct {
@@ -290,7 +249,7 @@ type keyRow struct {
 	subject   id.ID
 	created   ledger.Time
 	owner     sql.NullInt64 // the subject's customer
-	made      sql.NullInt64 // when the subject was made
+	made      sql.NullInt64 // when the subject was made, where that is written down
 }
 
 func scanKey(r *sql.Rows, v *keyRow) error {

@@ -27,6 +27,9 @@ type world struct {
 	ids   *id.Generator
 	names map[string]id.ID
 	list  books2
+	in    string // the event in which holds are made
+
+	marked *ledger.Order // whose tickets are being exchanged in the end
 }
 
 // books2 is a provider's list, two payments a page.
@@ -100,13 +103,13 @@ func (w *world) do(c ledger.Command) ledger.Result {
 // hold makes a hold {name}h of a customer {name}c.
 func (w *world) hold(name string, seats ...int32) *ledger.Hold {
 	w.t.Helper()
-	return w.do(ledger.HoldSeats{ID: w.new(name + "h"), Event: w.names["event"], Customer: w.new(name + "c"), Seats: seats,
+	return w.do(ledger.HoldSeats{ID: w.new(name + "h"), Event: w.names[w.in], Customer: w.new(name + "c"), Seats: seats,
 		Key: ledger.Key{Value: name, Fields: []ledger.KeyField{{Name: "seat_ids", Hash: "x"}}}}).Hold
 }
 
 func (w *world) holdPlaces(name string, area int32, n int) *ledger.Hold {
 	w.t.Helper()
-	return w.do(ledger.HoldPlaces{ID: w.new(name + "h"), Event: w.names["event"], Customer: w.new(name + "c"), Area: area, Quantity: n}).Hold
+	return w.do(ledger.HoldPlaces{ID: w.new(name + "h"), Event: w.names[w.in], Customer: w.new(name + "c"), Area: area, Quantity: n}).Hold
 }
 
 // begin makes an order {name}o for a hold.
@@ -128,11 +131,15 @@ func (w *world) confirmBy(name, pay string, o *ledger.Order, captured bool) ledg
 	for i := range tickets {
 		tickets[i] = w.new(fmt.Sprintf("%st%d", name, i))
 	}
+	swapped := make([]id.ID, ledger.RefundPartsMax+1)
+	for i := range swapped {
+		swapped[i] = w.new(fmt.Sprintf("%sx%d", name, i))
+	}
 	if o.Amount == 0 {
 		pay = ""
 	}
 	r := w.do(ledger.Confirm{Order: o.ID, Payment: pay, Amount: o.Amount, Currency: "EUR", Captured: captured, Tickets: tickets,
-		Refund: w.new(name + "r"), RescueHold: w.new(name + "rescue")})
+		Refund: w.new(name + "r"), RescueHold: w.new(name + "rescue"), Exchange: swapped})
 	if pay == "" {
 		return r
 	}
@@ -160,7 +167,7 @@ func (w *world) record(name string, o *ledger.Order, state ledger.PaymentState, 
 		case ledger.PaymentVoided, ledger.PaymentCaptureRefused:
 			p.State = payment.Voided
 		case ledger.PaymentRefunded:
-			p.RefundedMinor = o.Amount
+			w.back(p, ledger.Refund{ID: refund, Amount: o.Amount})
 		}
 	}
 }
@@ -168,7 +175,7 @@ func (w *world) record(name string, o *ledger.Order, state ledger.PaymentState, 
 func (w *world) pass(d ledger.Duration) { *w.clock += ledger.Time(d) }
 
 func newWorld(t *testing.T, clock *ledger.Time, open func(now func() ledger.Time) ledger.Ledger) *world {
-	w := &world{t: t, clock: clock, names: map[string]id.ID{}}
+	w := &world{t: t, clock: clock, names: map[string]id.ID{}, in: "event"}
 	w.ids = id.NewGenerator(0, func() time.Time { return clock.Std() }, 0, nil)
 	w.l = open(func() ledger.Time { return *clock })
 	w.new("event")
@@ -176,7 +183,10 @@ func newWorld(t *testing.T, clock *ledger.Time, open func(now func() ledger.Time
 	w.new("show")
 	w.do(ledger.SetEvent{Event: hallEvent(w.names["event"], w.names["show"]), Layout: hallLayout()})
 	w.do(ledger.SetEvent{Event: hallEvent(w.names["other"], w.names["show"]), Layout: hallLayout()})
+	w.openShop()
+	w.shop()
 	w.sell()
+	w.shopUnderWay()
 	return w
 }
 
