@@ -190,7 +190,7 @@ func (s *sale) marked(t *ticketRow) {
 	what := ""
 	switch {
 	case t.mark != m.hold:
-		what = "says " + holdText(t.mark)
+		what = "does not say so"
 	case m.order != s.id:
 		what = "is of another order than the hold exchanges"
 	case m.customer != s.customer || t.customer != s.customer:

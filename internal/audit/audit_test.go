@@ -30,7 +30,23 @@ func sqliteWorld(t *testing.T) (*world, string) {
 		t.Cleanup(func() { _ = l.Close() })
 		return l
 	})
+	w.path = path
 	return w, path
+}
+
+// exec plants something in the file by hand.
+func (w *world) exec(statements string) {
+	w.t.Helper()
+	db, err := sql.Open("sqlite", "file:"+w.path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	for _, s := range (&fault{sql: statements}).statements(w, sqliteDialect) {
+		if _, err := db.Exec(s); err != nil {
+			w.t.Fatal(s, err)
+		}
+	}
 }
 
 func render(t *testing.T, r *Report) string {

@@ -195,6 +195,43 @@ var shopBooksFaults = []fault{
 	}},
 }
 
+// formFaults are rows that no ledger writes.
+var formFaults = []fault{
+	{name: "a ticket in no state", want: "references", sql: `UPDATE #tickets SET state = 9 WHERE ticket_id = {allbackt0}`},
+	{name: "a ticket for a seat and a place", want: "I1 I3 references", sql: `UPDATE #tickets SET area = 0 WHERE ticket_id = {backt1}`},
+	{name: "a ticket for an area that is not there", want: "I2 I3 references", sql: `UPDATE #tickets SET area = 9 WHERE ticket_id = {freet0}`},
+	{name: "a ticket for a seat that is not there", want: "I1 I3 references", sql: `UPDATE #tickets SET seat_index = 77 WHERE ticket_id = {backt1}`},
+	{name: "a hold of nothing", want: "I3 history", sql: `UPDATE #holds SET lines = '[[1]]' WHERE hold_id = {releasedh}`},
+	{name: "a hold of an area that is not there", want: "I2 references limits", sql: `UPDATE #holds SET area = 9 WHERE hold_id = {roomh}`},
+	{name: "a hold of a seat that is not there", want: "history references", sql: `UPDATE #holds SET lines = replace(lines, '[29,', '[77,') WHERE hold_id = {releasedh}`},
+	{name: "a hold of a seat of another category", want: "references", sql: `UPDATE #holds SET lines = replace(lines, ',1,1,3000', ',1,0,3000') WHERE hold_id = {releasedh}`},
+	{name: "a hold of seats in disorder", want: "I1 I3 history references", sql: `UPDATE #holds SET lines = replace(lines, '[9,', '[5,') WHERE hold_id = {liveh}`},
+	{name: "a hold of seats in an area", want: "I1 references", sql: `UPDATE #holds SET lines = replace(lines, '[-1,', '[1,') WHERE hold_id = {roomh}`},
+	{name: "a line below nothing", want: "money", sql: `UPDATE #holds SET lines = replace(lines, ',3000,0,', ',3001,-1,') WHERE hold_id = {releasedh}`},
+	{name: "a hold in no state", want: "references", sql: `UPDATE #holds SET state = 9 WHERE hold_id = {releasedh}`},
+	{name: "a released hold of an order that is not there", want: "references", sql: `UPDATE #holds SET order_id = 12345 WHERE hold_id = {releasedh}`},
+	{name: "a sold hold of an order that is not there", want: "references", sql: `UPDATE #holds SET order_id = 12345 WHERE hold_id = {standingh}`},
+	{name: "a sold hold of another order", want: "references", sql: `UPDATE #holds SET order_id = {paido} WHERE hold_id = {standingh}`},
+	{name: "a live hold of an order that has ended", want: "I12 references limits", sql: `UPDATE #orders SET state = 3, attempt_open = 0 WHERE order_id = {pendingo}`},
+	{name: "a sold hold of an order that has ended", want: "I7 I12 references limits", sql: `UPDATE #orders SET state = 4 WHERE order_id = {standingo}`},
+	{name: "an order in no state", want: "references", sql: `UPDATE #orders SET state = 9 WHERE order_id = {failedo}`},
+	{name: "a payment in no state", want: "references", sql: `UPDATE #payments SET state = 9 WHERE order_id = {voidedo}`},
+	{name: "a payment in another currency", want: "money", sql: `UPDATE #payments SET currency = 'SEK' WHERE order_id = {swapo}`},
+	{name: "PAID by a payment that was let go", want: "I6", sql: `UPDATE #payments SET state = 3, voided = authorized, captured = 0 WHERE order_id = {autho}`},
+	{name: "a refund in no state", want: "I7 money references", sql: `UPDATE #refunds SET state = 9 WHERE refund_id = {nor0}`},
+	{name: "a refund below nothing", want: "I6 money", sql: `UPDATE #refunds SET fee_kept = -1 WHERE refund_id = {nor0}`},
+	{name: "documents that cannot be read", want: "references limits", sql: `UPDATE #orders SET documents = 'x' WHERE order_id = {paido}`},
+	{name: "a notice of no version", want: "outbox", sql: `UPDATE #outbox SET body = replace(body, '"v":1', '"v":0') WHERE order_id = {autho}`},
+	{name: "never told", want: "I12", sql: `UPDATE #orders SET sequence = 0 WHERE order_id = {autho}; DELETE FROM #outbox WHERE order_id = {autho}`},
+	{name: "history of seats that cannot be read", want: "history", sql: `UPDATE #history SET seats = 'x' WHERE claim_id = {liveh}`},
+	{name: "history given back that cannot be read", want: "history", sql: `UPDATE #history SET seats = 'x' WHERE claim_id = {backh} AND becomes = 'released'`},
+	{name: "an epoch of nothing", want: "history", sql: `UPDATE #history SET seats = replace(seats, ',1]', ',0]') WHERE claim_id = {releasedh}; UPDATE #holds SET lines = replace(lines, '[29,1,', '[29,0,') WHERE hold_id = {releasedh}`},
+	{name: "a sale of a hold that is not there", want: "history references limits", sql: `DELETE FROM #holds WHERE hold_id = {standingh}`},
+	{name: "an event that cannot be read", want: "references", sql: `UPDATE #events SET body = 'x' WHERE event_id = {other}`},
+	{name: "an event without its plan", want: "references", sql: `UPDATE #events SET body = replace(body, '"PlanHash":"hall"', '"PlanHash":"none"') WHERE event_id = {other}`},
+	{name: "a counter of no scope", want: "limits", sql: `UPDATE #limits SET scope = 9 WHERE scope = 4`},
+}
+
 // shopFine must not be reported.
 var shopFine = []fault{
 	{name: "a refund done by an earlier try", list: func(w *world, l []payment.Payment) []payment.Payment {

@@ -107,7 +107,7 @@ func (s *sale) money() {
 		return
 	}
 	if captured+s.credit-back-moved != tickets+fees {
-		s.bad(CheckI6, "with what is due, captured are %d and come over %d, refunded %d and moved on %d; its valid tickets cost %d, fees kept are %d",
+		s.bad(CheckI6, "with what is due, %d are captured, %d came over, %d went back and %d moved on; its valid tickets cost %d, fees kept are %d",
 			captured, s.credit, back, moved, tickets, fees)
 	} else if s.sold() {
 		s.unpromised(own, tickets, fees)

@@ -27,6 +27,7 @@ type world struct {
 	ids   *id.Generator
 	names map[string]id.ID
 	list  books2
+	path  string // the file, where it is one
 	in    string // the event in which holds are made
 
 	marked *ledger.Order // whose tickets are being exchanged in the end
