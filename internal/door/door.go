@@ -159,8 +159,10 @@ func (s *Service) number(scan Scan) (id.ID, error) {
 		return 0, bad("this is not the code of a ticket of ours")
 	case err != nil:
 		return 0, bad("this code was not made by us: its signature is wrong")
-	case t.Test != s.o.Test:
+	case t.Test && !s.o.Test:
 		return 0, bad("this ticket was paid in a sandbox: it is no right of entry")
+	case s.o.Test && !t.Test:
+		return 0, bad("this is the door of a test sale, and the ticket is a real one")
 	case id.ID(t.EventID) != scan.Event:
 		return 0, fault.New(fault.WrongEvent, "")
 	}
