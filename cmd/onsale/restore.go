@@ -16,7 +16,7 @@ import (
 // RestoreCmd is `onsale restore`: a backup comes back into an empty data folder (and, with PostgreSQL, an empty database).
 type RestoreCmd struct {
 	File        string   `arg:"" type:"existingfile" help:"The backup."`
-	Erasures    []string `type:"existingfile" placeholder:"FILE" help:"Who was erased since: erasures.json of the lost data folder, or a newer backup; may be repeated."`
+	Erasures    []string `type:"existingfile" placeholder:"FILE" help:"Who was erased since: erasures.json of the lost data folder (which may also lie in the new one), or a newer backup; may be repeated."`
 	Demo        bool     `help:"It is of a demo: compare with the sandbox's books."`
 	Resume      bool     `help:"Events that were on sale sell on at once; else they come back paused."`
 	KeepUnknown bool     `help:"Do not give back payments whose bookings the backup does not have."`

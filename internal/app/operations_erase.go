@@ -1,12 +1,12 @@
 package app
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -116,29 +116,68 @@ func (a *App) isPaying(ctx context.Context, customer id.ID) (paying bool, err er
 
 func (a *App) erasureList(ctx context.Context) (*ErasureList, error) {
 	all, err := a.Control.People().Erasures(ctx)
+	return erasureList(all), err
+}
+
+func erasureList(all []identity.Erasure) *ErasureList {
 	list := &ErasureList{Format: erasuresFormat, Erasures: make([]Erasure, 0, len(all))}
 	for _, e := range all {
 		list.Erasures = append(list.Erasures, Erasure{e.Customer.Text(id.Customer), e.At})
 	}
-	return list, err
+	return list
 }
 
-// keepErasures writes the file anew, where it is not as the list is.
+// keepErasures adds to the file who is on the control database's list. Nobody is ever taken out of it: beside a database
+// that was brought back from before, the file alone knows who was erased since.
 func (a *App) keepErasures(ctx context.Context) error {
-	list, err := a.erasureList(ctx)
+	all, err := a.Control.People().Erasures(ctx)
 	if err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(list, "", " ")
+	kept, err := a.ownErasures()
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; move it away, and it is made anew", err)
 	}
-	path := a.path(ErasuresFile)
-	was, err := os.ReadFile(path)
-	if err == nil && bytes.Equal(was, text) || errors.Is(err, os.ErrNotExist) && len(list.Erasures) == 0 {
+	if all = merged(kept, all); slices.Equal(all, kept) {
 		return nil
 	}
-	return writeFile(path, text)
+	text, err := json.MarshalIndent(erasureList(all), "", " ")
+	if err != nil {
+		return err
+	}
+	return writeFile(a.path(ErasuresFile), text)
+}
+
+// ownErasures is the data folder's file, nil where there is none.
+func (a *App) ownErasures() ([]identity.Erasure, error) {
+	path := a.path(ErasuresFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	all, err := parseErasures(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s %w", path, err)
+	}
+	return merged(all), nil
+}
+
+// merged is all of some lists, by time, each customer once.
+func merged(lists ...[]identity.Erasure) []identity.Erasure {
+	first := map[id.ID]identity.Erasure{}
+	for _, list := range lists {
+		for _, e := range list {
+			if old, ok := first[e.Customer]; !ok || e.At.Before(old.At) {
+				first[e.Customer] = e
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Values(first), func(a, b identity.Erasure) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Customer, b.Customer))
+	})
 }
 
 // writeFile makes a file that appears whole and on disk, in place of what was there.
@@ -170,28 +209,33 @@ func syncFolder(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
+// erasedSince are the lists given and the data folder's own, and how many these are.
+func (a *App) erasedSince(given []string) (all []identity.Erasure, lists int, err error) {
+	own, err := a.ownErasures()
+	if err != nil {
+		return nil, 0, err
+	}
+	if all, err = readErasures(given); err != nil {
+		return nil, 0, err
+	}
+	lists = len(given)
+	if own != nil {
+		lists++
+	}
+	return merged(all, own), lists, nil
+}
+
 // readErasures reads lists of erasures: files as keepErasures writes them, or other (newer) backups.
 func readErasures(paths []string) ([]identity.Erasure, error) {
-	found := map[id.ID]identity.Erasure{}
+	var lists [][]identity.Erasure
 	for _, path := range paths {
 		all, err := readErasureList(path)
 		if err != nil {
 			return nil, fmt.Errorf("--erasures %s: %w", path, err)
 		}
-		for _, e := range all {
-			if old, ok := found[e.Customer]; !ok || e.At.Before(old.At) {
-				found[e.Customer] = e
-			}
-		}
+		lists = append(lists, all)
 	}
-	all := make([]identity.Erasure, 0, len(found))
-	for _, e := range found {
-		all = append(all, e)
-	}
-	slices.SortFunc(all, func(a, b identity.Erasure) int {
-		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Customer, b.Customer))
-	})
-	return all, nil
+	return merged(lists...), nil
 }
 
 func readErasureList(path string) ([]identity.Erasure, error) {
@@ -211,6 +255,10 @@ func readErasureList(path string) ([]identity.Erasure, error) {
 	if err != nil {
 		return nil, err
 	}
+	return parseErasures(text)
+}
+
+func parseErasures(text []byte) ([]identity.Erasure, error) {
 	var list ErasureList
 	if err := json.Unmarshal(text, &list); err != nil || list.Format < 1 {
 		return nil, errors.New("is neither a list of erasures (" + ErasuresFile + ") nor a backup")

@@ -52,10 +52,13 @@ func TestErasedAgainAfterRestore(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "list.json")
 	copyFile(t, filepath.Join(s.Data, ErasuresFile), list)
 
-	names := func(o RestoreOptions) (left []string, erased int) {
+	names := func(o RestoreOptions, own bool) (left []string, erased int) {
 		t.Helper()
 		into := settings(folder(t))
 		copyFile(t, filepath.Join(s.Data, masterFile), filepath.Join(into.Data, masterFile))
+		if own {
+			copyFile(t, list, filepath.Join(into.Data, ErasuresFile))
+		}
 		o.File = file
 		report, err := Restore(t.Context(), into, o)
 		must(t, err)
@@ -73,17 +76,43 @@ func TestErasedAgainAfterRestore(t *testing.T) {
 	}
 	for _, c := range []struct {
 		lists []string
+		own   bool // the list lies in the folder
 		want  []string
 	}{
-		{nil, []string{"late", "list", "stays"}}, // nobody said that they were erased
-		{[]string{newer}, []string{"list", "stays"}},
-		{[]string{list}, []string{"stays"}},
-		{[]string{list, newer}, []string{"stays"}},
+		{nil, false, []string{"late", "list", "stays"}}, // nobody said that they were erased
+		{[]string{newer}, false, []string{"list", "stays"}},
+		{[]string{list}, false, []string{"stays"}},
+		{[]string{list, newer}, false, []string{"stays"}},
+		{nil, true, []string{"stays"}},
+		{[]string{newer}, true, []string{"stays"}},
 	} {
-		if left, erased := names(RestoreOptions{Erasures: c.lists}); !slices.Equal(left, c.want) || erased != 4-len(c.want) {
+		if left, erased := names(RestoreOptions{Erasures: c.lists}, c.own); !slices.Equal(left, c.want) || erased != 4-len(c.want) {
 			t.Errorf("F2: with %d lists %v are there, want %v; %d erased", len(c.lists), left, c.want, erased)
 		}
 	}
+}
+
+// F2: where the database was brought back from before by other means than ours, the file goes on saying who was erased.
+func TestTheListOfErasuresForgetsNobody(t *testing.T) {
+	s := settings(folder(t))
+	path := filepath.Join(s.Data, ErasuresFile)
+	must(t, os.MkdirAll(s.Data, 0o700))
+	const since = `{"format":1,"erasures":[{"customer_id":"cus_0000000000001","at":"2027-05-01T10:00:00Z"}]}`
+	must(t, os.WriteFile(path, []byte(since), 0o600))
+	a, err := Open(t.Context(), s)
+	must(t, err)
+	must(t, a.Control.People().EraseCustomer(t.Context(), 2, time.Now(), false))
+	must(t, a.keepErasures(t.Context()))
+	all, err := a.ownErasures()
+	must(t, err)
+	if len(all) != 2 || !slices.ContainsFunc(all, func(e identity.Erasure) bool { return e.Customer == 1 }) {
+		t.Errorf("F2: the list forgot somebody: %v", all)
+	}
+	must(t, os.WriteFile(path, []byte(`{"format":1,"erasu`), 0o600))
+	if err := a.keepErasures(t.Context()); err == nil || !strings.Contains(err.Error(), "move it away") {
+		t.Errorf("a damaged list was replaced: %v", err)
+	}
+	must(t, a.Close(t.Context()))
 }
 
 // F2: everything about a person can be asked for; nobody with tickets for events to come is erased by the way; money stays.

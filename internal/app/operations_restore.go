@@ -26,7 +26,8 @@ const stagingFolder = "restoring"
 // RestoreOptions say what is restored, and what the operator wants done with what has happened since.
 type RestoreOptions struct {
 	File string
-	// Erasures are lists of those who were erased since: ErasuresFile, or newer backups.
+	// Erasures are lists of those who were erased since: ErasuresFile, or newer backups. An ErasuresFile that lies in the
+	// data folder is one of them without being named.
 	Erasures []string
 	// Resume lets events that were on sale go on selling. Otherwise they come back paused, until somebody has read the
 	// report.
@@ -44,7 +45,7 @@ type RestoreReport struct {
 	Done    time.Time       `json:"restored_at"`
 	Resumed bool            `json:"resumed"` // an interrupted one was finished
 	Erased  int             `json:"erased_again"`
-	Lists   int             `json:"erasure_lists"` // that were given
+	Lists   int             `json:"erasure_lists"` // that were given, or lay in the folder
 	Paused  []string        `json:"events_paused"`
 	Money   MoneyReport     `json:"money"`
 	Audit   audit.Report    `json:"-"`
@@ -70,11 +71,11 @@ func Restore(ctx context.Context, s Settings, o RestoreOptions) (*RestoreReport,
 	if err := a.restorable(&archive.Manifest); err != nil {
 		return nil, err
 	}
-	erasures, err := readErasures(o.Erasures)
+	erasures, lists, err := a.erasedSince(o.Erasures)
 	if err != nil {
 		return nil, err
 	}
-	report := &RestoreReport{Backup: archive.Manifest, Began: archive.Manifest.Began, Lists: len(o.Erasures)}
+	report := &RestoreReport{Backup: archive.Manifest, Began: archive.Manifest.Began, Lists: lists}
 	if report.Resumed, err = a.place(ctx, archive, o); err != nil {
 		return nil, err
 	}
