@@ -25,18 +25,22 @@ const (
 type visit struct {
 	*sale
 	*buyer
-	token string
+	house *house // whose event it is
+	who   caller
 	keys  int
+	// attending are who comes with the tickets of the last booking, where the event wants to know.
+	attending []httpapi.Attendee
 }
 
 // play leads a buyer from the door to the end. What only waits goes on after it has returned, in s.waiting.
 func (s *sale) play(ctx context.Context, b *buyer) {
-	token, err := s.mint(b.name)
-	if err != nil {
-		s.wrong("buyer %d has no token: %v", b.number, err)
+	v := &visit{sale: s, buyer: b, house: s.house, who: caller{from: address(b.number)}}
+	if b.named {
+		v.house = s.named
+	}
+	if !v.arrive(ctx) {
 		return
 	}
-	v := &visit{sale: s, buyer: b, token: token}
 	hold := v.hold(ctx)
 	if hold == nil {
 		return
@@ -74,7 +78,7 @@ func (v *visit) hold(ctx context.Context) *httpapi.Hold {
 			v.think(ctx)
 		}
 		first := try == 0
-		q := call{name: "hold", method: http.MethodPost, path: "/v1/holds", token: v.token, body: v.wish(ctx, first), drop: first && v.dropHeld}
+		q := call{name: "hold", method: http.MethodPost, path: "/v1/holds", who: v.who, body: v.wish(ctx, first), drop: first && v.dropHeld}
 		if v.keyless {
 			q.once = true
 		} else {
@@ -122,6 +126,10 @@ func (v *visit) wish(ctx context.Context, first bool) httpapi.HoldRequest {
 		}
 	}
 	r.Best = &httpapi.BestRequest{Quantity: v.party}
+	if v.middle {
+		r.Best.Category = v.house.middle()
+		return r
+	}
 	if v.random.IntN(3) == 0 {
 		seats := v.house.plan.Seats
 		r.Best.Category = v.house.plan.Categories[seats[v.random.IntN(len(seats))].Category].Key
@@ -254,7 +262,7 @@ func sameSeats(a, b []string) bool {
 
 // extendHold asks for more time.
 func (v *visit) extendHold(ctx context.Context, h *httpapi.Hold) {
-	q := call{name: "extend", method: http.MethodPost, path: "/v1/holds/" + h.ID + "/extend", token: v.token}
+	q := call{name: "extend", method: http.MethodPost, path: "/v1/holds/" + h.ID + "/extend", who: v.who}
 	a, err := v.client.do(ctx, q, v.random)
 	switch {
 	case err != nil:
@@ -270,7 +278,7 @@ func (v *visit) extendHold(ctx context.Context, h *httpapi.Hold) {
 // release gives a hold back.
 func (v *visit) release(ctx context.Context, h *httpapi.Hold) {
 	v.journal.asksRelease(v.number, h.ID)
-	q := call{name: "release", method: http.MethodDelete, path: "/v1/holds/" + h.ID, token: v.token}
+	q := call{name: "release", method: http.MethodDelete, path: "/v1/holds/" + h.ID, who: v.who}
 	a, err := v.client.do(ctx, q, v.random)
 	switch {
 	case err != nil:

@@ -32,6 +32,7 @@ const (
 	cardNoCapture          // reserved, and then not to be had
 	cardRepeat             // every webhook comes twice
 	cardReorder            // webhooks come in the wrong order
+	cardNoRefund           // takes no money back
 )
 
 // tokens are the sandbox's names for what the cards do.
@@ -40,7 +41,7 @@ var tokens = [...]string{
 	cardPendingNo: "tok_pending_declined", cardSilent: "tok_pending+webhook_never", cardLate: "tok_pay_late",
 	cardLostAnswer: "tok_lost_answer", cardServerError: "tok_server_error", cardWrongAmount: "tok_wrong_amount",
 	cardSecondPayment: "tok_second_payment", cardNoCapture: "tok_capture_refused", cardRepeat: "tok_webhook_repeat",
-	cardReorder: "tok_webhook_reorder",
+	cardReorder: "tok_webhook_reorder", cardNoRefund: "tok_refund_refused",
 }
 
 // An ending is what a buyer does once there is a hold.
@@ -50,6 +51,29 @@ const (
 	endPays     ending = iota
 	endWalks           // goes away without a word: the hold runs out
 	endReleases        // gives the hold back
+)
+
+// An after is what a buyer does with tickets that are paid for.
+type after uint8
+
+const (
+	afterNothing    after = iota
+	afterRefundAll        // gives all back
+	afterRefundSome       // gives one back
+	afterRefundRace       // gives one back twice at once, under two keys
+	afterOrganizer        // telephones, and the organizer gives the money back
+	afterRefused          // the same, and the bank never takes it
+	afterDearer           // exchanges for dearer places, and pays the difference
+	afterCheaper          // exchanges for cheaper ones, and gets money back
+	afterDeclined         // exchanges with a card that is declined
+	afterLapse            // holds places for an exchange, and lets the hold run out
+	afterTransfer         // passes a ticket on
+	afterDoor             // is let in
+	afterUndo             // is let in, which is undone, and is let in again
+	afterOffline          // is let in by a device without a network
+	afterConflict         // is let in twice: at one door, and at another one without a network
+	afterDocument         // wants another ticket for the same identity document
+	afterCount
 )
 
 // A buyer is one person of the demo, decided before the sale begins: only what the others do is left to chance.
@@ -69,6 +93,10 @@ type buyer struct {
 	stale     bool // picks what is taken, from an old picture
 	otherGood bool // takes other seats as good where these are lost
 	showsQR   bool // looks at a ticket
+	signsIn   bool // with a code by mail; the others have throw-away tokens
+	named     bool // goes to the event for which attendees are named
+	middle    bool // takes a category that has dearer and cheaper ones beside it
+	after     after
 
 	random *rand.Rand
 }
@@ -128,7 +156,14 @@ func draw(b *buyer, random *rand.Rand, authorize bool) {
 	if b.card == cardNoCapture && !authorize {
 		b.card = cardGood
 	}
+	b.signsIn = random.IntN(1000) < signInPerMille
+	if b.ending == endPays && b.card == cardGood {
+		b.after = pick(random, afters)
+	}
 }
+
+// signInPerMille of the crowd sign in with a code. Each costs a mail, which a person waits for.
+const signInPerMille = 30
 
 // A share is how many of a hundred (or so) do something.
 type share[T any] struct {
@@ -161,6 +196,12 @@ var (
 		{4, cardNoCapture}, {10, cardRepeat}, {10, cardReorder},
 	}
 )
+
+// afters are what is done with tickets later, per thousand of those who pay with a good card.
+var afters = []share[after]{
+	{930, afterNothing}, {14, afterRefundAll}, {12, afterRefundSome}, {2, afterRefundRace}, {3, afterOrganizer}, {8, afterDearer}, {8, afterCheaper},
+	{2, afterDeclined}, {3, afterLapse}, {6, afterTransfer}, {10, afterDoor}, {1, afterUndo}, {1, afterConflict},
+}
 
 // roles are one buyer for each behaviour. Late money comes first, while the seats may still be free when it arrives.
 func roles(authorize bool) []func(*buyer) {
@@ -200,5 +241,26 @@ func roles(authorize bool) []func(*buyer) {
 	if authorize {
 		all = append(all, func(b *buyer) { b.card = cardNoCapture })
 	}
-	return all
+	return append(all, laterRoles()...)
+}
+
+// laterRoles are those who do something with their tickets. Those that a kill may keep from it come twice.
+func laterRoles() []func(*buyer) {
+	var all []func(*buyer)
+	for a := afterNothing + 1; a < afterDocument; a++ {
+		all = append(all, func(b *buyer) {
+			b.after, b.signsIn, b.middle = a, a%2 == 0, true
+			if a == afterRefused {
+				b.card = cardNoRefund
+			}
+		})
+	}
+	return append(all,
+		func(b *buyer) { b.after, b.middle = afterDearer, true },
+		func(b *buyer) { b.after, b.middle = afterCheaper, true },
+		func(b *buyer) { b.after, b.middle = afterDeclined, true },
+		func(b *buyer) { b.signsIn, b.named, b.after = true, true, afterDocument },
+		func(b *buyer) { b.named, b.after = true, afterDocument },
+		func(b *buyer) { b.named, b.after = true, afterDoor },
+	)
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // seatOf is a plan whose seats are called by their numbers.
-func seatOf(label string) (int32, bool) {
+func seatOf(_ id.ID, label string) (int32, bool) {
 	n, err := strconv.Atoi(label)
 	return int32(n), err == nil
 }
@@ -43,8 +43,8 @@ func good() (said, *stored) {
 			6: {event: 7, customer: 105, state: ledger.HoldSold, area: -1, seats: []int32{3}, places: 1, amount: 100, expires: 7000, order: 12, history: []storedStep{{"sold", 7000}}},
 		},
 		orders: map[id.ID]*storedOrder{
-			11: {hold: 1, customer: 101, state: ledger.OrderPaid, amount: 200, tickets: map[id.ID]ledger.TicketState{21: ledger.TicketValid, 22: ledger.TicketValid}},
-			12: {hold: 6, customer: 105, state: ledger.OrderPaid, amount: 100, rescued: true, tickets: map[id.ID]ledger.TicketState{23: ledger.TicketValid}},
+			11: {hold: 1, customer: 101, state: ledger.OrderPaid, amount: 200, tickets: map[id.ID]storedTicket{21: {state: ledger.TicketValid}, 22: {state: ledger.TicketValid}}},
+			12: {hold: 6, customer: 105, state: ledger.OrderPaid, amount: 100, rescued: true, tickets: map[id.ID]storedTicket{23: {state: ledger.TicketValid}}},
 			13: {hold: 4, customer: 104, state: ledger.OrderFailed, amount: 100, reason: "card_declined"},
 		},
 	}
@@ -59,7 +59,7 @@ func TestCheckAgrees(t *testing.T) {
 	// The money of a booking could not be had: its buyer was told PAID before, and that is no contradiction.
 	o, h := l.orders[11], l.holds[1]
 	o.state, o.reason = ledger.OrderRefunded, ledger.ReasonCaptureRefused
-	o.tickets[21], o.tickets[22] = ledger.TicketVoid, ledger.TicketVoid
+	o.tickets[21], o.tickets[22] = storedTicket{state: ledger.TicketVoid}, storedTicket{state: ledger.TicketVoid}
 	h.state, h.history = ledger.HoldReleased, append(h.history, storedStep{"released", 3000})
 	if found := check(s, l, seatOf); len(found) > 0 {
 		t.Errorf("a refused capture: %q", found)
@@ -91,12 +91,12 @@ func TestCheckFindsEachLoss(t *testing.T) {
 		{"paid became pending", "acknowledged as PAID", func(_ *said, l *stored) { l.orders[11].state = ledger.OrderPending }},
 		{"paid became refunded for no reason", "acknowledged as PAID", func(_ *said, l *stored) { l.orders[11].state = ledger.OrderRefunded }},
 		{"declined became paid", "acknowledged as FAILED", func(_ *said, l *stored) { l.orders[13].state = ledger.OrderPaid }},
-		{"a ticket is void", "not there or void", func(_ *said, l *stored) { l.orders[11].tickets[21] = ledger.TicketVoid }},
+		{"a ticket is void", "not there or void", func(_ *said, l *stored) { l.orders[11].tickets[21] = storedTicket{state: ledger.TicketVoid} }},
 		{"a ticket is another", "not there or void", func(_ *said, l *stored) {
 			delete(l.orders[11].tickets, 21)
-			l.orders[11].tickets[29] = ledger.TicketValid
+			l.orders[11].tickets[29] = storedTicket{state: ledger.TicketValid}
 		}},
-		{"a ticket more", "tickets", func(_ *said, l *stored) { l.orders[11].tickets[29] = ledger.TicketValid }},
+		{"a ticket more", "tickets", func(_ *said, l *stored) { l.orders[11].tickets[29] = storedTicket{state: ledger.TicketValid} }},
 		{"another amount", "costs", func(_ *said, l *stored) { l.orders[12].amount++ }},
 		{"another hold without a rescue", "another hold", func(_ *said, l *stored) { l.orders[12].rescued = false }},
 		{"paid, and the hold is live", "hold is not sold", func(_ *said, l *stored) {

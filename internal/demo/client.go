@@ -51,7 +51,7 @@ type call struct {
 	name   string // under which it is timed
 	method string
 	path   string
-	token  string
+	who    caller
 	key    string // Idempotency-Key; "" for none
 	accept string
 	body   any
@@ -59,10 +59,18 @@ type call struct {
 	once   bool // do not send it again without a sign that nothing has happened
 }
 
+// A caller is how a request says who asks, and from where. The zero value says nothing.
+type caller struct {
+	token   string // a bearer's
+	cookies string // a browser's
+	from    string // the address that the demo's server, which trusts loopback, takes it to come from (F4)
+}
+
 // An answer is what came back.
 type answer struct {
 	status  int
 	body    []byte
+	cookies []*http.Cookie  // that it set
 	problem httpapi.Problem // where the status is 400 or more
 }
 
@@ -135,7 +143,7 @@ func (c *client) try(ctx context.Context, q call, body []byte) (a answer, after 
 		return a, 0, err
 	}
 	defer w.Body.Close()
-	a.status = w.StatusCode
+	a.status, a.cookies = w.StatusCode, w.Cookies()
 	if a.body, err = io.ReadAll(io.LimitReader(w.Body, answerMax)); err != nil {
 		return a, 0, err
 	}
@@ -164,8 +172,14 @@ func (c *client) request(ctx context.Context, q call, body []byte) (*http.Reques
 	if q.body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	if q.token != "" {
-		r.Header.Set("Authorization", "Bearer "+q.token)
+	if q.who.token != "" {
+		r.Header.Set("Authorization", "Bearer "+q.who.token)
+	}
+	if q.who.cookies != "" {
+		r.Header.Set("Cookie", q.who.cookies)
+	}
+	if q.who.from != "" {
+		r.Header.Set("X-Forwarded-For", q.who.from)
 	}
 	if q.key != "" {
 		r.Header.Set("Idempotency-Key", q.key)

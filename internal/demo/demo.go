@@ -5,8 +5,8 @@
 // their own before their next step; at the end (and after each kill) the journal is compared with the ledger's database
 // by queries of our own, and the audit recomputes the invariants. So neither the server's word nor its memory counts.
 //
-// Start reading at Run, then play (buyer.go) for what a buyer does, cast (cast.go) for who comes, and check (check.go)
-// for what must be true of the journal.
+// Start reading at Run, then play (buyer.go) for what a buyer does, cast (cast.go) for who comes, afterwards (after.go) for
+// what is done with tickets later, and check (check.go) for what must be true of the journal.
 package demo
 
 import (
@@ -79,7 +79,10 @@ func (o *Options) kind() string {
 type sale struct {
 	Options
 	server  *server
-	house   *house
+	house   *house // the arena
+	named   *house // the hall for which attendees are named
+	staff   *staff
+	secrets *secrets
 	client  *client
 	journal *journal
 	figures *figures
@@ -130,7 +133,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	s := &sale{Options: o, figures: newFigures(), screen: newScreen(o.Out, o.Terminal)}
+	s := &sale{Options: o, figures: newFigures(), secrets: newSecrets(), screen: newScreen(o.Out, o.Terminal)}
 	defer s.screen.end()
 	if err := s.open(ctx); err != nil {
 		return errors.Join(err, s.close())
@@ -159,7 +162,10 @@ func (s *sale) open(ctx context.Context) error {
 	s.screen.say("The server (process %d) is at http://%s, ready after %.1f s.", s.server.pid(), s.server.public, took.Seconds())
 	s.client = newClient("http://"+s.server.public, 2*s.AtOnce, s.figures)
 	random := rand.New(rand.NewPCG(s.Seed, 0))
-	if s.house, err = openHouse(ctx, s.client, random); err != nil {
+	if s.house, err = openHouse(ctx, s.client, false, random); err != nil {
+		return err
+	}
+	if s.named, err = openHouse(ctx, s.client, true, random); err != nil {
 		return err
 	}
 	issuer, err := identity.LoadThrowaway(s.Data)
@@ -168,6 +174,9 @@ func (s *sale) open(ctx context.Context) error {
 	}
 	s.mint = func(name string) (string, error) { return issuer.Mint(name, time.Now(), time.Hour) }
 	if s.journal, err = openJournal(filepath.Join(s.Data, "demo-journal.jsonl")); err != nil {
+		return err
+	}
+	if s.staff, err = s.hire(ctx, random); err != nil {
 		return err
 	}
 	where := s.Shard
@@ -195,7 +204,7 @@ func (s *sale) prepareServer() error {
 		"--demo-seats", fmt.Sprint(s.Seats), "--demo-hold-ttl", s.HoldTTL.String(),
 		"--demo-payment-window", s.PaymentWindow.String(), "--demo-late", s.late().String(),
 		"--set", "payment.mode=authorize", "--set", "payment.attempt_timeout=8s", "--set", "payment.recover_after=5s",
-		"--set", "shutdown_grace=10s", "--set", "log.level=warn",
+		"--set", "shutdown_grace=10s", "--set", "log.level=info",
 	}
 	env := withoutOurs(os.Environ())
 	if s.Postgres != nil {
@@ -264,6 +273,7 @@ func (s *sale) perform(ctx context.Context, buyers []buyer) error {
 	if err := s.drain(ctx); err != nil {
 		return err
 	}
+	s.stillSignedIn(ctx)
 	s.took = time.Since(s.began)
 	if err := s.house.look(ctx); err != nil {
 		return err

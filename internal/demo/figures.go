@@ -32,6 +32,37 @@ const (
 	droppedBookings
 	providerSilent
 	ticketsShown
+	signIns
+	signInsKept
+	refundsWhole
+	refundsPart
+	refundsAgain
+	refundsTwice
+	refundRaces
+	refundsOrganizer
+	refundsRefused
+	refundsRetried
+	exchangesDearer
+	exchangesCheaper
+	exchangesDeclined
+	exchangesLapsed
+	transfers
+	received
+	oldCodes
+	letIn
+	scansTwice
+	wrongGates
+	undone
+	letInAgain
+	letInOffline
+	conflictsAtDoor
+	namedBookings
+	documentsTwice
+	documentsUsed
+	codesLost
+	notTakenYet
+	exchangesNone
+	entriesLost
 	unknowns
 	soldOuts
 	limited
@@ -43,28 +74,59 @@ var counters = [behaviourCount]struct {
 	name string
 	must bool
 }{
-	holdsMade:       {"holds made", true},
-	bestHeld:        {"  of the best available", true},
-	picked:          {"  of seats picked by hand", true},
-	standing:        {"  of standing places", true},
-	extended:        {"holds extended", true},
-	released:        {"holds given back", true},
-	abandoned:       {"buyers who just went away", true},
-	conflicts:       {"conflicts: somebody was faster", true},
-	bookings:        {"bookings paid", true},
-	declined:        {"cards declined", true},
-	retried:         {"  and another card tried", true},
-	pendings:        {"payments pending", true},
-	lateWebhooks:    {"  and settled later", true},
-	doubleHolds:     {"double clicks on hold", true},
-	doubleBookings:  {"double clicks on pay", true},
-	droppedHolds:    {"lost answers to a hold", true},
-	droppedBookings: {"lost answers to a booking", true},
-	providerSilent:  {"lost answers of the provider", true},
-	ticketsShown:    {"tickets looked at", true},
-	unknowns:        {"answers that never came", false},
-	soldOuts:        {"buyers told that it is sold out", false},
-	limited:         {"buyers told of their limit", false},
+	holdsMade:         {"holds made", true},
+	bestHeld:          {"  of the best available", true},
+	picked:            {"  of seats picked by hand", true},
+	standing:          {"  of standing places", true},
+	extended:          {"holds extended", true},
+	released:          {"holds given back", true},
+	abandoned:         {"buyers who just went away", true},
+	conflicts:         {"conflicts: somebody was faster", true},
+	bookings:          {"bookings paid", true},
+	declined:          {"cards declined", true},
+	retried:           {"  and another card tried", true},
+	pendings:          {"payments pending", true},
+	lateWebhooks:      {"  and settled later", true},
+	doubleHolds:       {"double clicks on hold", true},
+	doubleBookings:    {"double clicks on pay", true},
+	droppedHolds:      {"lost answers to a hold", true},
+	droppedBookings:   {"lost answers to a booking", true},
+	providerSilent:    {"lost answers of the provider", true},
+	ticketsShown:      {"tickets looked at", true},
+	signIns:           {"sign-ins with a code by mail", true},
+	signInsKept:       {"  still good at the end", true},
+	refundsWhole:      {"refunds of whole bookings", true},
+	refundsPart:       {"  of one ticket", true},
+	refundsAgain:      {"  asked for again: the same answer", true},
+	refundsTwice:      {"  a second one refused", true},
+	refundRaces:       {"  two at once: one taken", true},
+	refundsOrganizer:  {"  by the organizer", true},
+	refundsRefused:    {"  refused by the bank (no fault)", true},
+	refundsRetried:    {"  tried again, and refused again", true},
+	exchangesDearer:   {"exchanges, the difference paid", true},
+	exchangesCheaper:  {"  with money back", true},
+	exchangesDeclined: {"  declined: old tickets kept", true},
+	exchangesLapsed:   {"  whose hold was let run out", true},
+	transfers:         {"tickets passed on", true},
+	received:          {"  and seen by whom they went to", true},
+	oldCodes:          {"  old codes refused at the door", true},
+	letIn:             {"tickets let in", true},
+	scansTwice:        {"  refused a second time", true},
+	wrongGates:        {"  sent to another gate", true},
+	undone:            {"  undone by the owner", true},
+	letInAgain:        {"  and let in again", true},
+	letInOffline:      {"  without a network, told twice", true},
+	conflictsAtDoor:   {"  conflicts noted", true},
+	namedBookings:     {"bookings with named attendees", true},
+	documentsTwice:    {"  one document twice: refused", true},
+	documentsUsed:     {"  one that has a ticket: refused", true},
+	codesLost:         {"sign-in codes lost by kills", false},
+	notTakenYet:       {"refunds of money not taken yet", false},
+	exchangesNone:     {"exchanges that found no places", false},
+	entriesLost:       {"lost answers of the door", false},
+	unknowns:          {"answers that never came", false},
+	soldOuts:          {"buyers told that it is sold out", false},
+	limited:           {"buyers told of their limit", false},
 }
 
 // figures are what is counted and timed while the demo runs. Its methods may be called from many goroutines.

@@ -1,11 +1,13 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -27,8 +29,8 @@ type house struct {
 
 const pictureEvery = time.Second
 
-// openHouse asks the server what is sold.
-func openHouse(ctx context.Context, c *client, random *rand.Rand) (*house, error) {
+// openHouse asks the server what is sold: at the event for which attendees are named, or the other one.
+func openHouse(ctx context.Context, c *client, named bool, random *rand.Rand) (*house, error) {
 	h := &house{client: c}
 	var list httpapi.EventList
 	a, err := h.get(ctx, call{name: "events", path: "/v1/events"}, random)
@@ -39,7 +41,7 @@ func openHouse(ctx context.Context, c *client, random *rand.Rand) (*house, error
 		return nil, fmt.Errorf("the list of events: %w", err)
 	}
 	for i := range list.Events {
-		if list.Events[i].State == "on_sale" {
+		if list.Events[i].State == "on_sale" && list.Events[i].Documents == named {
 			h.event = list.Events[i]
 			break
 		}
@@ -96,6 +98,34 @@ func (h *house) watch(ctx context.Context) {
 			h.client.figures.failed("no_picture")
 		}
 	}
+}
+
+// byPrice are the keys of the categories, dearest first.
+func (h *house) byPrice() []string {
+	tiers := slices.SortedFunc(slices.Values(h.event.Tiers), func(a, b httpapi.Tier) int { return cmp.Compare(b.Total.AmountMinor, a.Total.AmountMinor) })
+	keys := make([]string, len(tiers))
+	for i := range tiers {
+		keys[i] = tiers[i].Category
+	}
+	return keys
+}
+
+// middle is a category with a dearer one and cheaper ones beside it, as far as there are.
+func (h *house) middle() string {
+	keys := h.byPrice()
+	return keys[min(1, len(keys)-1)]
+}
+
+// beside are the categories dearer than one, or those cheaper, nearest first.
+func (h *house) beside(category string, dearer bool) []string {
+	keys := h.byPrice()
+	i := slices.Index(keys, category)
+	if !dearer {
+		return slices.Clone(keys[i+1:])
+	}
+	before := slices.Clone(keys[:max(i, 0)])
+	slices.Reverse(before)
+	return before
 }
 
 // A state counts what the picture shows.

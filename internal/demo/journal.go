@@ -22,6 +22,7 @@ type journal struct {
 	file  *os.File
 	holds map[id.ID]*heldSaid
 	paid  map[id.ID]*bookingSaid
+	later later
 	odd   []string // what was said contradicts itself
 	err   error
 }
@@ -47,7 +48,7 @@ type bookingSaid struct {
 	Hold    id.ID
 	Buyer   int
 	State   string // as the API says it
-	Amount  int64
+	Amount  int64  // -1: not told
 	Rescued bool
 	Tickets []id.ID // by PAID
 }
@@ -66,6 +67,8 @@ type journalLine struct {
 	Amount   int64     `json:"amount_minor,omitempty"`
 	Expires  time.Time `json:"expires_at,omitzero"`
 	Tickets  []string  `json:"ticket_ids,omitempty"`
+	Refund   string    `json:"refund_id,omitempty"`
+	Customer string    `json:"customer_id,omitempty"`
 }
 
 func openJournal(path string) (*journal, error) {
@@ -73,7 +76,7 @@ func openJournal(path string) (*journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the journal: %w", err)
 	}
-	return &journal{file: file, holds: map[id.ID]*heldSaid{}, paid: map[id.ID]*bookingSaid{}}, nil
+	return &journal{file: file, holds: map[id.ID]*heldSaid{}, paid: map[id.ID]*bookingSaid{}, later: newLater()}, nil
 }
 
 // close ends it and says whether all of it could be written.
@@ -171,6 +174,15 @@ func (j *journal) keep(b *bookingSaid) {
 
 // refused writes down that a booking was said to have FAILED. The refusal tells no more of it than its id.
 func (j *journal) refused(buyer int, booking string, hold *httpapi.Hold) error {
+	return j.failed(buyer, booking, hold, hold.Price.AmountMinor)
+}
+
+// refusedExchange is the same of an exchange, which cost what it cost.
+func (j *journal) refusedExchange(buyer int, booking string, hold *httpapi.Hold) error {
+	return j.failed(buyer, booking, hold, -1)
+}
+
+func (j *journal) failed(buyer int, booking string, hold *httpapi.Hold, amount int64) error {
 	order, err := id.Parse(id.Order, booking)
 	if err != nil {
 		return err
@@ -182,7 +194,7 @@ func (j *journal) refused(buyer int, booking string, hold *httpapi.Hold) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.write(journalLine{Buyer: buyer, What: "booking", Booking: booking, Hold: hold.ID, State: "FAILED"})
-	j.keep(&bookingSaid{Booking: order, Hold: of, Buyer: buyer, State: "FAILED", Amount: hold.Price.AmountMinor})
+	j.keep(&bookingSaid{Booking: order, Hold: of, Buyer: buyer, State: "FAILED", Amount: amount})
 	return nil
 }
 
@@ -190,6 +202,7 @@ func (j *journal) refused(buyer int, booking string, hold *httpapi.Hold) error {
 type said struct {
 	holds []heldSaid
 	paid  []bookingSaid
+	later later
 	odd   []string
 }
 
@@ -197,7 +210,7 @@ type said struct {
 func (j *journal) all() said {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	s := said{holds: make([]heldSaid, 0, len(j.holds)), paid: make([]bookingSaid, 0, len(j.paid)), odd: slices.Clone(j.odd)}
+	s := said{holds: make([]heldSaid, 0, len(j.holds)), paid: make([]bookingSaid, 0, len(j.paid)), later: j.later.copy(), odd: slices.Clone(j.odd)}
 	for _, k := range slices.Sorted(maps.Keys(j.holds)) {
 		s.holds = append(s.holds, *j.holds[k])
 	}

@@ -15,9 +15,12 @@ const pollEvery = time.Second
 
 // pay pays for a hold with a card. The first payment may be clicked twice or be hung up on.
 func (v *visit) pay(ctx context.Context, h *httpapi.Hold, card string, first bool) {
+	if first {
+		v.sameDocument(ctx, h)
+	}
 	q := call{
-		name: "booking", method: http.MethodPost, path: "/v1/bookings", token: v.token, key: v.key("pay"), drop: first && v.dropPaid,
-		body: httpapi.BookingRequest{Hold: h.ID, Token: card, AllowOther: v.otherGood},
+		name: "booking", method: http.MethodPost, path: "/v1/bookings", who: v.who, key: v.key("pay"), drop: first && v.dropPaid,
+		body: httpapi.BookingRequest{Hold: h.ID, Token: card, AllowOther: v.otherGood, Attendees: v.attendees(h)},
 	}
 	a, err := v.twice(ctx, q, first && v.doublePaid, doubleBookings, sameBooking)
 	if errors.Is(err, errNoAnswer) {
@@ -31,7 +34,7 @@ func (v *visit) pay(ctx context.Context, h *httpapi.Hold, card string, first boo
 	}
 	switch {
 	case a.status == http.StatusCreated:
-		v.booked(&a, h)
+		v.afterwards(ctx, v.booked(&a, h), v.random)
 	case a.status == http.StatusAccepted:
 		v.figures.did(pendings)
 		if b := v.booked(&a, h); b != nil {
@@ -96,7 +99,7 @@ func (v *visit) booked(a *answer, h *httpapi.Hold) *httpapi.Booking {
 		return nil
 	}
 	switch {
-	case b.Price != h.Price:
+	case b.Price.AmountMinor+b.Credit != h.Price.AmountMinor:
 		v.wrong("%s costs %d, its hold %s %d", b.ID, b.Price.AmountMinor, h.ID, h.Price.AmountMinor)
 	case b.Hold != h.ID && !b.Rescued:
 		v.wrong("%s is of %s, and was made for %s", b.ID, b.Hold, h.ID)
@@ -126,7 +129,7 @@ func (v *visit) ended(ctx context.Context, booking string, h *httpapi.Hold, firs
 
 // status asks what has become of a booking, and writes down what is said where that is final.
 func (v *visit) status(ctx context.Context, booking string, h *httpapi.Hold, random *rand.Rand) (httpapi.Booking, error) {
-	q := call{name: "booking status", method: http.MethodGet, path: "/v1/bookings/" + booking, token: v.token}
+	q := call{name: "booking status", method: http.MethodGet, path: "/v1/bookings/" + booking, who: v.who}
 	var b httpapi.Booking
 	a, err := v.client.do(ctx, q, random)
 	if err != nil {
@@ -155,6 +158,7 @@ func (v *visit) follow(ctx context.Context, booking string, h *httpapi.Hold) {
 			b, err := v.status(ctx, booking, h, random)
 			if err == nil && b.State != "PENDING" {
 				v.figures.did(lateWebhooks)
+				v.afterwards(ctx, &b, random)
 				return
 			}
 		}
@@ -166,7 +170,7 @@ func (v *visit) follow(ctx context.Context, booking string, h *httpapi.Hold) {
 func (v *visit) show(ticket string) {
 	ctx, cancel := context.WithTimeout(context.Background(), callPatience)
 	defer cancel()
-	q := call{name: "ticket", method: http.MethodGet, path: "/v1/tickets/" + ticket, token: v.token}
+	q := call{name: "ticket", method: http.MethodGet, path: "/v1/tickets/" + ticket, who: v.who}
 	a, err := v.client.do(ctx, q, fork(v.random))
 	if err != nil {
 		return

@@ -85,6 +85,9 @@ func (s *sale) reportSale(out printf) {
 	var places audit.PlaceTotals
 	var tickets int64
 	for _, e := range s.verdict.Events {
+		if e.Event != s.house.event.ID {
+			continue // the hall for which attendees are named is not there to be sold out
+		}
 		seats.Total, seats.Sold = seats.Total+e.Seats.Total, seats.Sold+e.Seats.Sold
 		places.Total, places.Sold = places.Total+e.Places.Total, places.Sold+e.Places.Sold
 		tickets += e.Tickets.Valid

@@ -48,11 +48,13 @@ func (s *store) close() error { return s.db.Close() }
 
 // A stored is what the ledger has, at one instant.
 type stored struct {
-	holds   map[id.ID]*storedHold
-	orders  map[id.ID]*storedOrder
-	refunds int64 // payments that were to be given back
-	rescued int64
-	expired int64
+	holds    map[id.ID]*storedHold
+	orders   map[id.ID]*storedOrder
+	back     map[id.ID]*storedRefund
+	checkIns map[id.ID][]storedUse // by ticket
+	refunds  int64                 // payments that were given back because they came too late, twice or wrong
+	rescued  int64
+	expired  int64
 }
 
 type storedHold struct {
@@ -62,6 +64,7 @@ type storedHold struct {
 	area     int32
 	seats    []int32
 	places   int
+	gone     int // of them: given back or exchanged
 	amount   int64
 	expires  int64
 	order    id.ID
@@ -81,7 +84,40 @@ type storedOrder struct {
 	reason   string
 	amount   int64
 	rescued  bool
-	tickets  map[id.ID]ledger.TicketState
+	tickets  map[id.ID]storedTicket
+}
+
+// places is how many places an order has or had: a ticket that was passed on stands for the same place as before.
+func (o *storedOrder) places() int {
+	count := 0
+	for _, t := range o.tickets {
+		if t.was == 0 {
+			count++
+		}
+	}
+	return count
+}
+
+type storedTicket struct {
+	state    ledger.TicketState
+	customer id.ID
+	was      id.ID // the ticket as which it was passed on
+	refund   id.ID
+}
+
+type storedRefund struct {
+	order   id.ID
+	tickets []id.ID
+	state   ledger.RefundState
+	amount  int64
+	kept    int64
+	refused bool
+}
+
+type storedUse struct {
+	at                        int64
+	device                    string
+	offline, conflict, undone bool
 }
 
 const readPatience = 30 * time.Second
@@ -110,8 +146,8 @@ func (s *store) readOnce(ctx context.Context) (_ *stored, err error) {
 			err = errors.Join(err, e)
 		}
 	}()
-	r := &stored{holds: map[id.ID]*storedHold{}, orders: map[id.ID]*storedOrder{}}
-	for _, step := range []func(context.Context, *sql.Tx, *stored) error{s.readHolds, s.readHistory, s.readOrders, s.readTickets, s.readSums} {
+	r := &stored{holds: map[id.ID]*storedHold{}, orders: map[id.ID]*storedOrder{}, back: map[id.ID]*storedRefund{}, checkIns: map[id.ID][]storedUse{}}
+	for _, step := range []func(context.Context, *sql.Tx, *stored) error{s.readHolds, s.readHistory, s.readOrders, s.readTickets, s.readRefunds, s.readCheckIns, s.readSums} {
 		if err := step(ctx, tx, r); err != nil {
 			return nil, fmt.Errorf("reading the ledger: %w", err)
 		}
@@ -147,17 +183,20 @@ func (s *store) readHolds(ctx context.Context, tx *sql.Tx, r *stored) error {
 	})
 }
 
-// parse reads [[1],[seat,epoch,category,face,fee,tax,total],…].
+// parse reads [[1],[seat,epoch,category,face,fee,tax,total],…]; in version 2 a line that is gone has an eighth number, 1.
 func (h *storedHold) parse(text string) error {
 	var lines [][]int64
 	if err := json.Unmarshal([]byte(text), &lines); err != nil {
 		return err
 	}
-	if len(lines) == 0 || len(lines[0]) != 1 || lines[0][0] != 1 {
+	if len(lines) == 0 || len(lines[0]) != 1 || lines[0][0] != 1 && lines[0][0] != 2 {
 		return errors.New("the lines of a hold are of another version")
 	}
 	for _, l := range lines[1:] {
-		if len(l) != 7 {
+		switch {
+		case len(l) == 8 && l[7] == 1 && lines[0][0] == 2:
+			h.gone++
+		case len(l) != 7:
 			return errors.New("a line of a hold does not have 7 numbers")
 		}
 		if h.area < 0 {
@@ -199,17 +238,17 @@ func (s *store) readOrders(ctx context.Context, tx *sql.Tx, r *stored) error {
 }
 
 func (s *store) readTickets(ctx context.Context, tx *sql.Tx, r *stored) error {
-	return s.each(ctx, tx, "SELECT ticket_id, order_id, state FROM #tickets", func(rows *sql.Rows) error {
+	return s.each(ctx, tx, "SELECT ticket_id, order_id, state, customer_id, was_id, refund_id FROM #tickets", func(rows *sql.Rows) error {
 		var ticket, order id.ID
-		var state ledger.TicketState
-		if err := rows.Scan(&ticket, &order, &state); err != nil {
+		var t storedTicket
+		if err := rows.Scan(&ticket, &order, &t.state, &t.customer, &t.was, &t.refund); err != nil {
 			return err
 		}
 		if o := r.orders[order]; o != nil {
 			if o.tickets == nil {
-				o.tickets = map[id.ID]ledger.TicketState{}
+				o.tickets = map[id.ID]storedTicket{}
 			}
-			o.tickets[ticket] = state
+			o.tickets[ticket] = t
 		}
 		return nil
 	})
@@ -221,7 +260,7 @@ func (s *store) readSums(ctx context.Context, tx *sql.Tx, r *stored) error {
 			r.expired++
 		}
 	}
-	return tx.QueryRowContext(ctx, strings.ReplaceAll("SELECT count(*) FROM #refunds WHERE state > 1", "#", s.schema)).Scan(&r.refunds)
+	return tx.QueryRowContext(ctx, strings.ReplaceAll("SELECT count(*) FROM #refunds WHERE state > 1 AND reason IN ('late_payment', 'second_payment', 'wrong_amount')", "#", s.schema)).Scan(&r.refunds)
 }
 
 // A flight is what is still under way.
@@ -257,7 +296,7 @@ func (s *store) inFlight(ctx context.Context) (f flight, err error) {
 		{"SELECT count(*) FROM #holds WHERE state = 1", &f.holds},
 		{"SELECT count(*) FROM #orders WHERE state = 1", &f.orders},
 		{"SELECT count(*) FROM #payments p JOIN #orders o ON o.order_id = p.order_id WHERE p.state = 1 AND o.state = 2", &f.payments},
-		{"SELECT count(*) FROM #refunds WHERE state = 1", &f.refunds},
+		{"SELECT count(*) FROM #refunds WHERE state = 1 AND refused = '' OR state = 2 AND tickets <> '[]'", &f.refunds},
 		{"SELECT count(*) FROM #outbox WHERE published_at IS NULL", &f.notices},
 	} {
 		if e := s.db.QueryRowContext(ctx, strings.ReplaceAll(q.query, "#", s.schema)).Scan(q.into); e != nil {
