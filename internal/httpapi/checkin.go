@@ -81,7 +81,7 @@ type SyncAnswer struct {
 // A SyncOutcome is what became of a fact.
 type SyncOutcome struct {
 	Ticket string   `json:"ticket_id"`
-	Result string   `json:"result" enum:"kept,conflict,refused,again" doc:"conflict: kept, and the ticket was used elsewhere or is void; refused: it can never be kept; again: send it again"`
+	Result string   `json:"result" enum:"kept,conflict,refused,again" doc:"conflict: kept, and the ticket was used elsewhere or is void; refused: it cannot be kept as it is; again: send it again"`
 	Why    string   `json:"why,omitempty"`
 	First  *CheckIn `json:"first,omitempty" doc:"of a ticket used elsewhere: that use"`
 }
@@ -107,7 +107,7 @@ const checkInsPage = 200
 func (a *api) checkInRoutes() []route {
 	return []route{
 		{Method: "POST", Path: "/v1/organizer/events/{event_id}/checkins", ID: "checkin", Who: atLeast(identity.Door, "event_id"), Tag: "Door", Summary: "Let the holder of a ticket in, once",
-			Notes: "409 ticket_used has the first use. Sent again by the same device within a few seconds it answers the same.",
+			Notes: "409 ticket_used says when, at which gate and by which device it was used: a device that asks again because it lost the answer finds its own.",
 			Body:  CheckInRequest{}, Answer: CheckIn{}, Status: []int{201},
 			Faults: []fault.Code{fault.TicketUnknown, fault.TicketUsed, fault.TicketVoid, fault.WrongEvent, fault.WrongGate, fault.Invalid, fault.OutcomeUnknown}, handle: a.checkIn},
 		{Method: "GET", Path: "/v1/organizer/events/{event_id}/checkins", ID: "checkins_list", Who: atLeast(identity.Viewer, "event_id"), Tag: "Door", Summary: "Uses of tickets, oldest first",
@@ -144,14 +144,17 @@ func (a *api) checkIn(w http.ResponseWriter, r *request) error {
 		if entry.Use.Gate != "" {
 			f.Detail += ", gate " + entry.Use.Gate
 		}
+		if entry.Use.Device != "" {
+			f.Detail += ", by " + entry.Use.Device
+		}
 		return &f
 	}
 	if err != nil {
 		return err
 	}
 	shown := showEntry(&entry)
-	if shown.Attendee, err = a.attendeeOf(r, &entry.Ticket); err != nil {
-		return err
+	if shown.Attendee, err = a.attendeeOf(r, &entry.Ticket); err != nil { // whoever it is, they are in
+		a.Logger.WarnContext(r.Context(), "the name of an attendee could not be read", "request", r.id, "error", err)
 	}
 	return write(w, http.StatusCreated, shown)
 }
@@ -173,8 +176,12 @@ func (a *api) attendeeOf(r *request, t *ledger.Ticket) (string, error) {
 	return "", nil
 }
 
+// showEntry shows a ticket at the door. Where nothing was to be undone there is no use, only the ticket.
 func showEntry(e *door.Entry) CheckIn {
-	shown := showUse(&e.Use)
+	shown := CheckIn{Ticket: e.Ticket.ID.Text(id.Ticket)}
+	if e.Use.At != 0 {
+		shown = showUse(&e.Use)
+	}
 	shown.State, shown.Section, shown.Seat, shown.Area = e.Ticket.State.String(), e.Place.Section, e.Place.Seat, e.Place.Area
 	return shown
 }

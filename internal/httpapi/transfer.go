@@ -7,6 +7,7 @@ import (
 	"onsale/internal/fault"
 	"onsale/internal/id"
 	"onsale/internal/identity"
+	"onsale/internal/ledger"
 )
 
 // A TransferRequest passes a ticket on.
@@ -59,13 +60,8 @@ func (a *api) ticketTransfer(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	// Who it goes to is looked for before anybody is made, so that one who may not pass it on makes nobody.
-	if row, err := a.Ledger.Event(r.Context(), t.Event); err != nil {
+	if err := a.mayPassOn(r, &t); err != nil {
 		return err
-	} else if now, err := a.Ledger.Now(r.Context()); err != nil {
-		return err
-	} else if row.Transfers.Until <= now {
-		return fault.New(fault.NotTransferable, "")
 	}
 	var attendees []identity.Attendee
 	if body.Attendee != nil || e.Documents {
@@ -89,11 +85,34 @@ func (a *api) ticketTransfer(w http.ResponseWriter, r *request) error {
 	if len(attendees) > 0 {
 		who = attendees[0]
 	}
-	place := identity.Place{Order: passed.Order, Event: passed.Event, Customer: passed.Customer, Place: passed.Place}
-	if err := a.People.MoveAttendee(r.Context(), place, who); err != nil {
-		return err // sent again with the same key it is done again
+	// Sent again with the same key it is done again, but not over whom the receiver has passed it on to since.
+	if passed.State != ledger.TicketVoid {
+		place := identity.Place{Order: passed.Order, Event: passed.Event, Customer: passed.Customer, Place: passed.Place}
+		if err := a.People.MoveAttendee(r.Context(), place, who); err != nil {
+			return err
+		}
 	}
 	return write(w, http.StatusCreated, Transferred{Ticket: passed.ID.Text(id.Ticket), Was: t.ID.Text(id.Ticket)})
+}
+
+// mayPassOn looks before anybody is made, so that one who may not pass a ticket on makes nobody. Of a ticket that was passed
+// on already the ledger judges: it may be a repeat, whose answer stays when the time for it is over.
+func (a *api) mayPassOn(r *request, t *ledger.Ticket) error {
+	if t.State == ledger.TicketVoid {
+		return nil
+	}
+	row, err := a.Ledger.Event(r.Context(), t.Event)
+	if err != nil {
+		return err
+	}
+	now, err := a.Ledger.Now(r.Context())
+	if err != nil {
+		return err
+	}
+	if row.Transfers.Until <= now {
+		return fault.New(fault.NotTransferable, "")
+	}
+	return nil
 }
 
 func listOf(a *Attendee) []Attendee {
