@@ -160,7 +160,7 @@ func (a *App) beginRestoring(ctx context.Context, backupID string) (*restoring, 
 			return nil, err
 		}
 	}
-	if a.Settings.Ledger == Postgres {
+	if a.Settings.Ledger == Postgres && (state == nil || !state.Placed) { // else its mark may be gone already: see endRestoring
 		placed, err := backup.CheckEmptyPostgres(ctx, a.Settings.directURL(), backupID)
 		if err != nil {
 			return nil, err
@@ -275,12 +275,15 @@ func (a *App) settleRestored(ctx context.Context, report *RestoreReport, erasure
 		return err
 	}
 	report.Done = time.Now().UTC().Truncate(time.Second)
-	return opened.endRestoring(ctx)
+	return opened.endRestoring(ctx, o)
 }
 
 // endRestoring lets others in. The database's mark goes first: the folder's is what a repeated restore asks.
-func (a *App) endRestoring(ctx context.Context) error {
+func (a *App) endRestoring(ctx context.Context, o RestoreOptions) error {
 	if err := a.Control.DeleteMeta(ctx, backup.MetaRestoring); err != nil {
+		return err
+	}
+	if err := o.reached("unmarked"); err != nil {
 		return err
 	}
 	if err := os.Remove(a.path(restoringFile)); err != nil {
