@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"modernc.org/sqlite"
@@ -32,7 +33,17 @@ func full(err error) error {
 		}
 	}
 	if !failing {
-		return err
+		return away(err)
 	}
 	return &fault.Error{Code: fault.Busy, Detail: "the disk is full or failing", Cause: err}
+}
+
+// away turns a database that cannot be reached into a fault that says so, where certainly nothing was committed: no
+// connection was to be had, or it was gone before the statement was sent.
+func away(err error) error {
+	var connect *pgconn.ConnectError
+	if err == nil || !errors.As(err, &connect) && !pgconn.SafeToRetry(err) {
+		return err
+	}
+	return &fault.Error{Code: fault.Busy, Detail: "the database is away", RetryAfter: time.Second, Cause: err}
 }
