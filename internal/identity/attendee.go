@@ -277,9 +277,17 @@ func (s *Service) Erase(ctx context.Context, by Actor, customer id.ID) error {
 }
 
 func (s *Service) erase(ctx context.Context, customer id.ID, at time.Time, evenLastOwner bool) error {
-	return s.endSignIns(ctx, customer, func(SignIn) bool { return true }, func() error {
+	roles, err := s.o.Store.RolesOf(ctx, customer)
+	if err != nil {
+		return err
+	}
+	err = s.endSignIns(ctx, customer, func(SignIn) bool { return true }, func() error {
 		return s.o.Store.EraseCustomer(ctx, customer, at, evenLastOwner)
 	})
+	for _, m := range roles {
+		s.roles.Forget(member{customer, m.Organizer})
+	}
+	return err
 }
 
 // Erasures are all that were. A restored backup has only those before it: keep the list beside backups, too.

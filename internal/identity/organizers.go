@@ -28,10 +28,16 @@ func (s *Service) RolesOf(ctx context.Context, customer id.ID) ([]Membership, er
 	return s.o.Store.RolesOf(ctx, customer)
 }
 
-// Role is a customer's role with an organizer, "" for none.
+// Role is a customer's role with an organizer, "" for none. One that was changed on another node may be believed for
+// roleWithin; one that is known here goes on while the control database is away: a door checks in.
 func (s *Service) Role(ctx context.Context, customer, organizer id.ID) (Role, error) {
-	return s.o.Store.Role(ctx, customer, organizer)
+	return s.roles.Load(ctx, member{customer, organizer}, func(ctx context.Context) (Role, error) {
+		return s.o.Store.Role(ctx, customer, organizer)
+	})
 }
+
+// member names a role.
+type member struct{ customer, organizer id.ID }
 
 // Members are who has a role with an organizer.
 func (s *Service) Members(ctx context.Context, organizer id.ID) ([]Member, error) {
@@ -48,7 +54,9 @@ func (s *Service) SetRole(ctx context.Context, by Actor, customer, organizer id.
 	if err != nil {
 		return err
 	}
-	return roleFault(s.o.Store.PutRole(ctx, Membership{Customer: customer, Organizer: organizer, Role: role, Since: e.At}, e))
+	err = s.o.Store.PutRole(ctx, Membership{Customer: customer, Organizer: organizer, Role: role, Since: e.At}, e)
+	s.roles.Forget(member{customer, organizer})
+	return roleFault(err)
 }
 
 // RemoveRole takes it away. Faults: not_found; conflict (the last owner).
@@ -57,7 +65,9 @@ func (s *Service) RemoveRole(ctx context.Context, by Actor, customer, organizer 
 	if err != nil {
 		return err
 	}
-	return roleFault(s.o.Store.RemoveRole(ctx, customer, organizer, e))
+	err = s.o.Store.RemoveRole(ctx, customer, organizer, e)
+	s.roles.Forget(member{customer, organizer})
+	return roleFault(err)
 }
 
 func checkRole(role Role) error {
@@ -158,6 +168,7 @@ func (s *Service) AcceptInvitation(ctx context.Context, customer id.ID, token st
 		return Membership{}, err
 	}
 	m, err := s.o.Store.AcceptInvitation(ctx, hashOf(token), customer, e.At, e)
+	s.roles.Forget(member{customer, m.Organizer})
 	return m, known(err, none)
 }
 

@@ -42,6 +42,9 @@ const (
 	signInsCached = 200_000
 	// endedWithin is how long another node may still believe a sign-in that was ended on this one.
 	endedWithin = 30 * time.Second
+	// roleWithin is the same of a role, of which rolesCached are remembered.
+	roleWithin  = 2 * time.Second
+	rolesCached = 100_000
 
 	NameRunesMax = 200
 )
@@ -64,6 +67,7 @@ type Service struct {
 	pepper  []byte
 	mails   *mailQueue
 	signIns *cache.Cache[Hash, SignIn]
+	roles   *cache.Cache[member, Role]
 
 	seenMu sync.Mutex
 	seen   map[Hash]time.Time // to be stored
@@ -107,6 +111,9 @@ func NewService(ctx context.Context, o ServiceOptions) (*Service, error) {
 		signIns: cache.New[Hash, SignIn](cache.Options{
 			CountMax: signInsCached, FreshFor: endedWithin, Now: o.Now, RetryAfter: retryAfter,
 			UseOld: func(err error) bool { return !errors.Is(err, ErrUnknown) }, // the database is away: who is signed in goes on
+		}),
+		roles: cache.New[member, Role](cache.Options{
+			CountMax: rolesCached, FreshFor: roleWithin, Now: o.Now, RetryAfter: retryAfter, UseOld: func(error) bool { return true }, // likewise
 		}),
 	}, nil
 }

@@ -268,3 +268,66 @@ func TestProfile(t *testing.T) {
 	_, err = s.CustomerOf(ctx, "eve@example.com")
 	wantFault(t, err, fault.NotFound)
 }
+
+func (a *away) Role(ctx context.Context, customer, organizer id.ID) (identity.Role, error) {
+	if a.gone.Load() {
+		return "", errAway
+	}
+	return a.PeopleStore.Role(ctx, customer, organizer)
+}
+
+// DESIGN 9: a door checks in while the control database is away. A role that is taken away ends here at once, on another
+// node in time.
+func TestRolesGoOnWithoutTheDatabase(t *testing.T) {
+	h := newHouse(t)
+	store := &away{PeopleStore: h.store}
+	s, other := h.still(func(o *identity.ServiceOptions) { o.Store = store }), h.still()
+	ctx := t.Context()
+	house := h.organizer("house")
+	ann, bob := h.customer(s, "ann@example.com"), h.customer(s, "bob@example.com")
+	has := func(s *identity.Service, customer id.ID, want identity.Role) {
+		t.Helper()
+		if role, err := s.Role(ctx, customer, house); err != nil || role != want {
+			t.Errorf("role %q, %v, want %q", role, err, want)
+		}
+	}
+	has(s, ann, "")
+	has(other, ann, "")
+	for customer, role := range map[id.ID]identity.Role{ann: identity.Door, bob: identity.Owner} {
+		if err := s.SetRole(ctx, identity.Actor{}, customer, house, role); err != nil {
+			t.Fatal(err)
+		}
+		has(s, customer, role) // at once, though it was asked for before
+	}
+	h.clock.forward(10 * time.Second)
+	has(other, ann, identity.Door)
+
+	store.gone.Store(true)
+	h.clock.forward(6 * time.Hour)
+	has(s, ann, identity.Door)
+	if _, err := s.Role(ctx, ann, h.organizer("another")); err == nil {
+		t.Error("a role that nobody could look up")
+	}
+	store.gone.Store(false)
+	h.clock.forward(time.Minute)
+
+	if err := s.RemoveRole(ctx, identity.Actor{}, ann, house); err != nil {
+		t.Fatal(err)
+	}
+	has(s, ann, "")
+	h.clock.forward(10 * time.Second)
+	has(other, ann, "")
+
+	_, token, err := s.Invite(ctx, identity.Actor{}, identity.Invite{Organizer: house, Name: "House", Email: "ann@example.com", Role: identity.Viewer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.AcceptInvitation(ctx, ann, token); err != nil {
+		t.Fatal(err)
+	}
+	has(s, ann, identity.Viewer)
+	if err := s.Erase(ctx, identity.Actor{}, ann); err != nil {
+		t.Fatal(err)
+	}
+	has(s, ann, "")
+}
