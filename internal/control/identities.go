@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"onsale/internal/fault"
 	"onsale/internal/id"
 	"onsale/internal/identity"
 	"onsale/internal/sqlmigrate"
@@ -40,11 +41,14 @@ func address(who identity.Named) identity.Email {
 	return who.Email
 }
 
-// identityBatchMax is how many new customers one transaction makes at most.
-const identityBatchMax = 256
+// Of making new customers.
+const (
+	identityBatchMax   = 256              // in one transaction
+	identityTimeout    = 10 * time.Second // for it
+	identityWaitingMax = 16_384           // for their transaction; more are told to come back
+)
 
-// identityTimeout bounds one transaction of new customers.
-const identityTimeout = 10 * time.Second
+var errManyWait = &fault.Error{Code: fault.Busy, Detail: "very many people are signing in for the first time right now", RetryAfter: 5 * time.Second}
 
 // An identityQueue gathers those who sign in for the first time: in the minute before a sale everybody does, and one
 // transaction for each would be the bottleneck. Whoever finds nobody at work does the work for all who wait.
@@ -66,6 +70,10 @@ func (s peopleStore) PutCustomer(ctx context.Context, who identity.Named, candid
 	n := &newIdentity{who: who, customer: candidate, done: make(chan struct{})}
 	queue := &s.DB.identities
 	queue.mu.Lock()
+	if len(queue.waiting) >= identityWaitingMax {
+		queue.mu.Unlock()
+		return 0, errManyWait
+	}
 	queue.waiting = append(queue.waiting, n)
 	lead := !queue.working
 	queue.working = true

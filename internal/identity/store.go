@@ -41,7 +41,7 @@ type Store interface {
 	// PutCustomer makes a name stand for a customer, and answers which: the one that (issuer, sub) stands for; else the
 	// one of the address; else a new one, candidate: the same to all who ask at once. An address that stands for nobody is
 	// added to that customer. One that stands for somebody else is left: two customers are never made one, for their
-	// orders and limits are two.
+	// orders and limits are two. Fault: busy, where too many wait to be made.
 	PutCustomer(ctx context.Context, who Named, candidate id.ID) (id.ID, error)
 }
 
