@@ -77,7 +77,7 @@ type Service struct {
 	retries retries
 	pruned  atomic.Int64 // when webhooks were pruned last, by the ledger's clock
 	books   walk
-	walk    cancelledWalk
+	passes  cancelledWalk
 }
 
 // settleTime is what an attempt has, after its talk with the provider, to write down what came of it.
@@ -98,7 +98,7 @@ func New(o Options) *Service {
 		}
 	}
 	return &Service{o: o, talks: make(chan struct{}, o.TalksMax), talking: map[id.ID]int{}, retries: retries{after: map[string]*retry{}},
-		walk: cancelledWalk{after: map[id.ID]id.ID{}, clean: map[id.ID]ledger.Time{}}}
+		passes: cancelledWalk{events: map[id.ID]*cancelledPass{}}}
 }
 
 // A Request is a customer's wish to pay for a hold, or to exchange tickets for it.

@@ -3,6 +3,7 @@ package booking
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,86 +25,125 @@ const cancelledAgain = time.Minute
 
 // cancelledWalk is how far this process is with the cancelled events.
 type cancelledWalk struct {
-	mu    sync.Mutex
-	after map[id.ID]id.ID       // the last order seen of an event
-	clean map[id.ID]ledger.Time // when an event was found without anything to refund
+	mu     sync.Mutex
+	events map[id.ID]*cancelledPass
 }
 
-// cancelled refunds a page of orders of cancelled events.
+// A cancelledPass is one way through the orders of a cancelled event.
+type cancelledPass struct {
+	after id.ID       // the last order seen
+	owing bool        // an order was met for which money was owed
+	clean ledger.Time // when a whole pass last met none; 0: never
+}
+
+// cancelled refunds a page of orders of each cancelled event.
 func (r *round) cancelled(ctx context.Context) error {
 	events, err := r.o.Shard.Ledger().Events(ctx)
 	if err != nil {
 		return err
 	}
-	r.walk.mu.Lock()
-	defer r.walk.mu.Unlock()
+	r.passes.mu.Lock()
+	defer r.passes.mu.Unlock()
 	for _, e := range events {
 		if e.State != ledger.Cancelled {
-			delete(r.walk.clean, e.ID)
-			delete(r.walk.after, e.ID)
+			delete(r.passes.events, e.ID)
 			continue
 		}
-		if at, ok := r.walk.clean[e.ID]; ok && r.now < at+ledger.Time(cancelledAgain.Milliseconds()) {
+		pass := r.passes.events[e.ID]
+		if pass == nil {
+			pass = &cancelledPass{}
+			r.passes.events[e.ID] = pass
+		}
+		if pass.clean != 0 && r.now < pass.clean+ledger.Time(cancelledAgain.Milliseconds()) {
 			continue
 		}
-		if err := r.cancelledEvent(ctx, e.ID); err != nil || ctx.Err() != nil {
+		if err := r.cancelledEvent(ctx, e.ID, pass); err != nil || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err())
 		}
 	}
 	return nil
 }
 
-func (r *round) cancelledEvent(ctx context.Context, event id.ID) error {
-	find := ledger.OrderFilter{After: r.walk.after[event], State: ledger.OrderPaid}
+func (r *round) cancelledEvent(ctx context.Context, event id.ID, pass *cancelledPass) error {
+	find := ledger.OrderFilter{After: pass.after, State: ledger.OrderPaid}
 	orders, err := r.o.Shard.Ledger().OrdersOfEvent(ctx, event, find, cancelledPage)
 	if err != nil {
 		return err
 	}
+	pass.owing = pass.owing || slices.ContainsFunc(orders, owed)
 	err = each(ctx, r, orders, func(o ledger.Order) {
 		if !owed(o) {
 			return
 		}
 		r.try(ctx, doCancelled, o.ID.Text(id.Order), o.ID, func(ctx context.Context) error {
-			_, err := r.Refund(ctx, RefundRequest{Order: o.ID, By: ledger.ByEvent, Reason: ledger.ReasonEventCancelled})
-			switch fault.CodeOf(err) {
-			case fault.PaymentInProgress: // the money is not captured yet, or an exchange is being paid
-				return errPending
-			case "":
-				r.count(&r.done.Returned)
-			}
-			return err
+			return r.cancelledOrder(ctx, o.ID)
 		})
 	})
 	if err != nil {
 		return err
 	}
-	if len(orders) < cancelledPage { // begin anew until a whole pass finds nothing
-		delete(r.walk.after, event)
-		if find.After == 0 && !anyOwed(orders) {
-			r.walk.clean[event] = r.now
-		}
+	if len(orders) == cancelledPage {
+		pass.after = orders[len(orders)-1].ID
+		r.full = true
 		return nil
 	}
-	r.walk.after[event] = orders[len(orders)-1].ID
-	r.full = true
+	clean := ledger.Time(0)
+	if !pass.owing {
+		clean = r.now
+	}
+	*pass = cancelledPass{clean: clean} // begin anew until a whole pass meets nothing
 	return nil
 }
 
-// owed says whether an order has tickets that a cancelled event owes money for.
-func owed(o ledger.Order) bool {
-	for _, t := range o.Tickets {
-		if t.State == ledger.TicketValid || t.State == ledger.TicketUsed {
-			return true
+// cancelledOrder makes the tickets of a cancelled event's order void. Its money goes back in the next round, with all that is
+// to be given back: a provider that is away must not keep orders waiting here.
+func (r *round) cancelledOrder(ctx context.Context, order id.ID) error {
+	_, err := r.beginRefund(ctx, RefundRequest{Order: order, By: ledger.ByEvent, Reason: ledger.ReasonEventCancelled})
+	switch fault.CodeOf(err) {
+	case "":
+		r.count(&r.done.Returned)
+	case fault.PaymentInProgress: // the money is not captured yet
+		return errPending
+	case fault.Conflict:
+		now, failed := r.o.Shard.Ledger().Order(ctx, order)
+		if failed != nil {
+			return failed
+		}
+		if now.State != ledger.OrderPaid || !owed(now) { // another node was first
+			return nil
+		}
+		exchanging, failed := r.exchanging(ctx, now)
+		if failed != nil {
+			return failed
+		}
+		if exchanging {
+			return errPending
 		}
 	}
-	return false
+	return err
 }
 
-func anyOwed(orders []ledger.Order) bool {
-	for _, o := range orders {
-		if owed(o) {
-			return true
+// exchanging says whether a live hold is to take the place of tickets of an order: until it ends they stay as they are.
+func (r *round) exchanging(ctx context.Context, o ledger.Order) (bool, error) {
+	for _, t := range o.Tickets {
+		if !valid(t) || t.Exchange == 0 {
+			continue
+		}
+		h, err := r.o.Shard.Ledger().Hold(ctx, t.Exchange)
+		if err == nil && h.Live(r.now) {
+			return true, nil
+		}
+		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+			return false, err
 		}
 	}
-	return false
+	return false, nil
+}
+
+// owed says whether an order has tickets that a cancelled event owes money for.
+func owed(o ledger.Order) bool { return slices.ContainsFunc(o.Tickets, valid) }
+
+// valid says whether a ticket is, in the sense of A4.
+func valid(t ledger.Ticket) bool {
+	return t.State == ledger.TicketValid || t.State == ledger.TicketUsed
 }

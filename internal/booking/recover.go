@@ -49,7 +49,8 @@ type Recovered struct {
 
 // Recover is one round of the recovery job (DESIGN 8, step 5): PENDING orders that nobody talks about any more are
 // settled by asking the provider, authorized payments of PAID orders are captured, what is to be given back is, seats of
-// refunds go back to the sale, orders of cancelled events are refunded, and dead letters old enough are. It may run on many nodes at once; that only wastes calls.
+// refunds go back to the sale, orders of cancelled events are refunded, and dead letters old enough are. It may run on many
+// nodes at once; that only wastes calls.
 func (s *Service) Recover(ctx context.Context) (Recovered, error) {
 	var done Recovered
 	now, err := s.o.Shard.Ledger().Now(ctx)

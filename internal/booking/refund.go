@@ -29,6 +29,21 @@ type RefundRequest struct {
 //
 // Faults: those of ledger.BeginRefund; outcome_unknown.
 func (s *Service) Refund(ctx context.Context, r RefundRequest) ([]ledger.Refund, error) {
+	first, err := s.beginRefund(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	// From here on it goes on even when the customer hangs up; what is not done now, recovery does.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.AttemptTimeout+settleTime)
+	defer cancel()
+	if err := s.moneyBack(ctx, first.Order); err != nil {
+		s.o.Logger.WarnContext(ctx, "a refund will be finished later", "refund", first.ID.Text(id.Refund), "error", err)
+	}
+	return s.refundsLike(ctx, first)
+}
+
+// beginRefund makes the tickets void, and says which refund did.
+func (s *Service) beginRefund(ctx context.Context, r RefundRequest) (*ledger.Refund, error) {
 	ids, err := s.newIDs(ledger.RefundPartsMax)
 	if err != nil {
 		return nil, err
@@ -36,16 +51,7 @@ func (s *Service) Refund(ctx context.Context, r RefundRequest) ([]ledger.Refund,
 	begun, err := s.do(ctx, ledger.BeginRefund{
 		IDs: ids, Order: r.Order, Customer: r.Customer, By: r.By, Key: r.Key, Tickets: r.Tickets, Reason: r.Reason, Fee: r.Fee, Used: r.Used,
 	})
-	if err != nil {
-		return nil, err
-	}
-	// From here on it goes on even when the customer hangs up; what is not done now, recovery does.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.AttemptTimeout+settleTime)
-	defer cancel()
-	if err := s.moneyBack(ctx, begun.Refund.Order); err != nil {
-		s.o.Logger.WarnContext(ctx, "a refund will be finished later", "refund", begun.Refund.ID.Text(id.Refund), "error", err)
-	}
-	return s.refundsLike(ctx, begun.Refund)
+	return begun.Refund, err
 }
 
 // refundsLike are the refunds that one request made, the one with the tickets first.
