@@ -137,7 +137,13 @@ func (s *Service) RetryRefund(ctx context.Context, refund id.ID) (ledger.Refund,
 	if r.Refused == "" {
 		return ledger.Refund{}, fault.New(fault.Conflict, "the provider has not refused this refund")
 	}
-	if _, err := s.do(ctx, ledger.RetryRefund{Refund: refund, Try: r.Try + 1}); err != nil {
+	retry := ledger.RetryRefund{Refund: refund, Try: r.Try + 1}
+	if _, err := s.do(ctx, retry); fault.CodeOf(err) == fault.Conflict {
+		// It may be our own: the commit's outcome was unknown, and the second time it met the first.
+		if now, failed := s.refundByID(ctx, refund); failed != nil || now.Try != retry.Try {
+			return ledger.Refund{}, err
+		}
+	} else if err != nil {
 		return ledger.Refund{}, err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.AttemptTimeout+settleTime)
@@ -190,7 +196,7 @@ func (s *Service) newIDs(n int) ([]id.ID, error) {
 	return ids, nil
 }
 
-// errNoMoney says that the provider has nothing (more) of a payment that a refund of tickets must come from.
+// errNoMoney says that the provider has nothing of a payment that a refund of tickets must come from.
 var errNoMoney = errors.New("the payment is not captured at the provider")
 
 // refundTickets gives back a part of a captured payment. What is not certain is tried again.

@@ -99,7 +99,7 @@ var (
 
 // lasting says that trying again does not help by itself, so that somebody must look.
 func lasting(err error) bool {
-	for _, e := range []error{errForeign, errUnable, payment.ErrConflict, payment.ErrInvalid, payment.ErrNotFound} {
+	for _, e := range []error{errForeign, errUnable, errNoMoney, payment.ErrConflict, payment.ErrInvalid, payment.ErrNotFound} {
 		if errors.Is(err, e) {
 			return true
 		}

@@ -94,11 +94,32 @@ func (s *Service) noticed(ctx context.Context, o ledger.Order, p payment.Payment
 	var err error
 	switch {
 	case p.State.Paid(), p.State == payment.Voided, p.State == payment.Declined && p.Decline.Final:
-		_, err = s.settle(ctx, o, p, 0)
+		if _, err = s.settle(ctx, o, p, 0); err == nil {
+			err = s.byHand(ctx, o.ID, p)
+		}
 	case o.State == ledger.OrderPending && p.State.Ended():
 		_, _, err = s.ask(ctx, o)
 	}
 	return err
+}
+
+// byHand raises an alert where more of a payment went back than anything here has asked for: somebody did it in the
+// provider's console, and the tickets are valid still.
+func (s *Service) byHand(ctx context.Context, order id.ID, p payment.Payment) error {
+	if p.RefundedMinor == 0 {
+		return nil
+	}
+	payments, err := s.o.Shard.Ledger().Payments(ctx, order)
+	if err != nil {
+		return err
+	}
+	for _, known := range payments {
+		if known.ID == p.ID && known.Refund == 0 && p.RefundedMinor > known.Promised {
+			what := fmt.Sprintf("more of payment %s went back than was asked for here: %d", p.ID, p.RefundedMinor-known.Promised)
+			s.o.Alert(ctx, what, order, nil)
+		}
+	}
+	return nil
 }
 
 // refundNoticed goes on with a refund that the provider has told of, without waiting for its next turn.

@@ -1,0 +1,89 @@
+package booking
+
+import (
+	"context"
+	"testing"
+
+	"onsale/internal/fault"
+	"onsale/internal/id"
+	"onsale/internal/ledger"
+	"onsale/internal/payment"
+	"onsale/internal/payment/sandbox"
+)
+
+// A lossy shard loses the first answer to each retry of a refund, after it has been done.
+type lossy struct {
+	Shard
+	lost bool
+}
+
+func (s *lossy) Do(ctx context.Context, c ledger.Command) (ledger.Result, error) {
+	r, err := s.Shard.Do(ctx, c)
+	if _, ok := c.(ledger.RetryRefund); ok && !s.lost {
+		s.lost = true
+		return ledger.Result{}, &fault.Error{Code: fault.OutcomeUnknown}
+	}
+	return r, err
+}
+
+func TestRefundsGoneWrong(t *testing.T) {
+	inWorlds(t, []scenario{
+		{"A2, A21: a retry whose outcome was unknown is no conflict with itself", func(w *world) []int64 {
+			w.opened()
+			o := w.bought(alice, 0)
+			p := w.twist(func(o *Options) { o.Shard = &lossy{Shard: o.Shard} })
+			p.refund = func(string) error { return &payment.Refused{Op: "refund", Code: "no"} }
+			f := w.mustGiveBack(o, "r")
+			w.wantAlerts("the provider refused a refund")
+			p.refund = nil
+			f, err := w.service.RetryRefund(w.ctx(), f.ID)
+			if err != nil || f.State != ledger.RefundSeatReleased || f.Try != 1 {
+				w.Errorf("the retry: %+v, %v", f, err)
+			}
+			if _, err := w.service.RetryRefund(w.ctx(), f.ID); fault.CodeOf(err) != fault.Conflict {
+				w.Errorf("a retry of what is done: %v", err)
+			}
+			w.wantMoney(o, seatKept, payment.Captured)
+			w.untwist()
+			return nil
+		}},
+		{"A21: money that the provider never had is told of, once", func(w *world) []int64 {
+			w.opened()
+			o := w.bought(alice, 0)
+			p := w.twist(nil)
+			p.lookup = func(order string) ([]payment.Payment, error) {
+				return []payment.Payment{{ID: o.Payment, OrderID: order, State: payment.Voided}}, nil
+			}
+			w.mustGiveBack(o, "r")
+			for range 5 {
+				w.pass(2 * minute)
+				w.recover()
+			}
+			w.wantAlerts("cannot give a payment back")
+			w.untwist()
+			return nil
+		}},
+		{"I6: money that somebody gave back in the provider's console, while the tickets are valid, is told of", func(w *world) []int64 {
+			w.opened()
+			o := w.bought(alice, 0, 1)
+			w.mustGiveBack(o, "r", 0)
+			w.run()
+			w.wantAlerts() // what was asked for here is no news
+			if _, err := w.client.Refund(w.ctx(), o.Payment, "by-hand-"+o.ID.Text(id.Order), 50); err != nil {
+				w.Fatalf("refund: %v", err)
+			}
+			w.run()
+			w.wantAlerts("more of payment " + o.Payment + " went back than was asked for here: 50")
+			w.wantNow(o.ID, ledger.OrderPaid, "")
+			return []int64{-50}
+		}},
+		{"a payment that is given back whole is no news to its webhook", func(w *world) []int64 {
+			o := w.mustBook(w.request(w.hold(alice, 0), sandbox.Token(sandbox.FaultWrongAmount), "k"))
+			w.wantAlerts("a payment is given back")
+			w.run()
+			w.wantAlerts()
+			w.wantNow(o.ID, ledger.OrderFailed, ledger.ReasonWrongAmount)
+			return nil
+		}},
+	})
+}
