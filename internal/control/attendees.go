@@ -120,7 +120,7 @@ func (s peopleStore) EraseCustomer(ctx context.Context, customer id.ID, now time
 			}
 		}
 		for _, statement := range []string{
-			`DELETE FROM {invitations} WHERE email IN (SELECT sub FROM {identities} WHERE issuer = 'email' AND customer_id = $1)`,
+			`DELETE FROM {invitations} WHERE by_id = $1 OR email IN (SELECT sub FROM {identities} WHERE issuer = 'email' AND customer_id = $1)`,
 			`DELETE FROM {sign_ins} WHERE customer_id = $1`,
 			`DELETE FROM {roles} WHERE customer_id = $1`,
 			`DELETE FROM {attendees} WHERE customer_id = $1`,

@@ -79,6 +79,16 @@ func (s peopleStore) ownedByAnother(ctx context.Context, tx *sql.Tx, customer, o
 	return err
 }
 
+// endOwner is what comes before a customer stops being an owner, if they are one: their open invitations end, by which they
+// could let themselves in again.
+func (s peopleStore) endOwner(ctx context.Context, tx *sql.Tx, customer, organizer id.ID) error {
+	if err := s.ownedByAnother(ctx, tx, customer, organizer); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, s.q(`DELETE FROM {invitations} WHERE organizer_id = $1 AND by_id = $2`), int64(organizer), int64(customer))
+	return err
+}
+
 // changePeople is a transaction on an organizer's people, with its entry in the audit log.
 func (s peopleStore) changePeople(ctx context.Context, organizer id.ID, e identity.Entry, f func(*sql.Tx) error) error {
 	return s.again(ctx, func(tx *sql.Tx) error {
@@ -104,7 +114,7 @@ func (s peopleStore) putRole(ctx context.Context, tx *sql.Tx, m identity.Members
 		return err
 	}
 	if m.Role != identity.Owner {
-		if err := s.ownedByAnother(ctx, tx, m.Customer, m.Organizer); err != nil {
+		if err := s.endOwner(ctx, tx, m.Customer, m.Organizer); err != nil {
 			return err
 		}
 	}
@@ -115,7 +125,7 @@ func (s peopleStore) putRole(ctx context.Context, tx *sql.Tx, m identity.Members
 
 func (s peopleStore) RemoveRole(ctx context.Context, customer, organizer id.ID, e identity.Entry) error {
 	return wrap("taking a role away", s.changePeople(ctx, organizer, e, func(tx *sql.Tx) error {
-		if err := s.ownedByAnother(ctx, tx, customer, organizer); err != nil {
+		if err := s.endOwner(ctx, tx, customer, organizer); err != nil {
 			return err
 		}
 		n, err := affected(tx.ExecContext(ctx, s.q(`DELETE FROM {roles} WHERE organizer_id = $1 AND customer_id = $2`), int64(organizer), int64(customer)))

@@ -42,8 +42,8 @@ const (
 	signInsCached = 200_000
 	// endedWithin is how long another node may still believe a sign-in that was ended on this one.
 	endedWithin = 30 * time.Second
-	// roleWithin is the same of a role, of which rolesCached are remembered.
-	roleWithin  = 2 * time.Second
+	// roleWithin is the same of a role, of which rolesCached are remembered: as short as a request takes anyway.
+	roleWithin  = 100 * time.Millisecond
 	rolesCached = 100_000
 
 	NameRunesMax = 200

@@ -117,10 +117,10 @@ type RoleStore interface {
 	Role(ctx context.Context, customer, organizer id.ID) (Role, error)
 	// Members are an organizer's, the mightiest and oldest first.
 	Members(ctx context.Context, organizer id.ID) ([]Member, error)
-	// PutRole gives a role, in place of the one that the customer has with that organizer. ErrLastOwner; ErrUnknown (no
-	// such customer or organizer).
+	// PutRole gives a role, in place of the one that the customer has with that organizer. Who is no owner afterwards has no
+	// open invitations of theirs there. ErrLastOwner; ErrUnknown (no such customer or organizer).
 	PutRole(ctx context.Context, m Membership, e Entry) error
-	// RemoveRole takes it away. ErrUnknown; ErrLastOwner.
+	// RemoveRole takes it away, and the customer's open invitations there. ErrUnknown; ErrLastOwner.
 	RemoveRole(ctx context.Context, customer, organizer id.ID, e Entry) error
 
 	// PutInvitation keeps one, in place of an earlier one of the same organizer and address. ErrTooMany where openMax
@@ -163,9 +163,9 @@ type AttendeeStore interface {
 type EraseStore interface {
 	// ExportCustomer is everything that the control database knows of a customer. ErrUnknown.
 	ExportCustomer(ctx context.Context, customer id.ID) (Personal, error)
-	// EraseCustomer removes names, addresses, documents, identities, sign-ins, roles and invitations, and keeps the id and
-	// the time on the list of erasures, also of a customer that is not there (a restored backup may be older). Again is
-	// no error. ErrLastOwner, unless evenLastOwner.
+	// EraseCustomer removes names, addresses, documents, identities, sign-ins, roles, invitations of and by them, and keeps
+	// the id and the time on the list of erasures, also of a customer that is not there (a restored backup may be older).
+	// Again is no error. ErrLastOwner, unless evenLastOwner.
 	EraseCustomer(ctx context.Context, customer id.ID, now time.Time, evenLastOwner bool) error
 	// Erasures are all that were, by time.
 	Erasures(ctx context.Context) ([]Erasure, error)

@@ -32,6 +32,7 @@ var people = map[string]func(*testing.T, Ports, func() Ports){
 	"owners at once":      ownersAtOnce,
 	"invitations":         invitations,
 	"accepted at once":    acceptedAtOnce,
+	"former owners":       invitationsOfFormerOwners,
 	"audit log":           auditLog,
 	"attendees":           attendees,
 	"documents":           documents,

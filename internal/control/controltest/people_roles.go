@@ -176,6 +176,46 @@ func invitations(t *testing.T, p Ports, again func() Ports) {
 	want(t, err, identity.ErrUnknown)
 }
 
+// Whoever may no longer invite has let nobody in for the time after.
+func invitationsOfFormerOwners(t *testing.T, p Ports, _ func() Ports) {
+	ctx, s := t.Context(), p.People
+	house, other := newOrganizer(t, p, "house"), newOrganizer(t, p, "other")
+	for name, end := range map[string]func(customer id.ID) error{
+		"lowered": func(customer id.ID) error {
+			return s.PutRole(ctx, membership(customer, house, identity.Operator, 2), entry("role.set"))
+		},
+		"removed": func(customer id.ID) error { return s.RemoveRole(ctx, customer, house, entry("role.remove")) },
+		"erased":  func(customer id.ID) error { return s.EraseCustomer(ctx, customer, at(2), false) },
+	} {
+		stays, goes := newCustomer(t, p, "stays."+name+"@x.de"), newCustomer(t, p, "goes."+name+"@x.de")
+		friend := newCustomer(t, p, "friend."+name+"@x.de")
+		for _, m := range []identity.Membership{membership(stays, house, identity.Owner, 0), membership(goes, house, identity.Owner, 0)} {
+			ok(t, s.PutRole(ctx, m, entry("role.set")))
+		}
+		put := func(organizer, by id.ID, who string) {
+			i := invitation(organizer, who+"."+name+"@x.de", who+name, identity.Owner, 0)
+			i.By = by
+			ok(t, s.PutInvitation(ctx, i, 10, entry("invitation.make")))
+		}
+		put(house, goes, "friend")
+		put(house, stays, "another")
+		put(other, stays, "elsewhere")
+		ok(t, s.PutRole(ctx, membership(goes, house, identity.Owner, 1), entry("role.set"))) // nothing changes
+		ok(t, end(goes))
+		if m, err := s.AcceptInvitation(ctx, hash("friend"+name), friend, at(3), entry("invitation.accept")); !errors.Is(err, identity.ErrUnknown) {
+			t.Errorf("%s: their invitation made %+v, %v", name, m, err)
+		}
+		for _, of := range []struct {
+			organizer id.ID
+			who       string
+		}{{house, "another"}, {other, "elsewhere"}} {
+			if _, err := s.AcceptInvitation(ctx, hash(of.who+name), newCustomer(t, p, of.who+"."+name+"@x.de"), at(3), entry("invitation.accept")); err != nil {
+				t.Errorf("%s: %s's invitation ended: %v", name, of.who, err)
+			}
+		}
+	}
+}
+
 func acceptedAtOnce(t *testing.T, p Ports, again func() Ports) {
 	handles := []identity.PeopleStore{p.People, again().People}
 	house := newOrganizer(t, p, "house")
