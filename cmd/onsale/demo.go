@@ -19,7 +19,7 @@ import (
 // DemoCmd is `onsale demo`: it sells an arena to simulated buyers and proves afterwards that nothing was sold twice.
 type DemoCmd struct {
 	Seats    int           `default:"50000" help:"Seats of the arena, 200 to 200000; standing places come on top."`
-	Buyers   int           `default:"30000" help:"How many buyers come, at least 60."`
+	Buyers   int           `default:"30000" help:"How many buyers come, at least 80."`
 	Kills    int           `default:"0" help:"Kill the server so many times during the sale (on PostgreSQL in half of them the database) and prove that nothing acknowledged was lost."`
 	Ledger   string        `default:"sqlite" enum:"sqlite,postgres" help:"What keeps the ledger: sqlite or postgres."`
 	Postgres string        `env:"ONSALE_DEMO_POSTGRES_URL" placeholder:"URL" help:"An existing PostgreSQL server, on which a database is made and dropped. Without it a private one is started."`
@@ -35,7 +35,7 @@ type DemoCmd struct {
 const (
 	demoSeatsMin  = 200
 	demoSeatsMax  = 200_000
-	demoBuyersMin = 60
+	demoBuyersMin = 80
 	demoBuyersMax = 1_000_000
 	demoKillsMax  = 100
 	demoAtOnceMax = 5_000

@@ -42,7 +42,7 @@ func playDemo(t *testing.T, ledger ...string) {
 		t.Fatalf("onsale demo: %v\n%s", err, &out)
 	}
 	text := out.String()
-	for _, want := range []string{"Kill 4 of 4", "4 kills", "\naudit: ok", "\njournal: ok"} {
+	for _, want := range []string{"Kill 4 of 4", "4 kills", "\naudit: ok", "\njournal: ok", "\npersonal data: ok"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the report does not say %q", want)
 		}

@@ -244,23 +244,22 @@ func roles(authorize bool) []func(*buyer) {
 	return append(all, laterRoles()...)
 }
 
-// laterRoles are those who do something with their tickets. Those that a kill may keep from it come twice.
+// laterRoles are those who do something with their tickets, each twice: a kill may keep one from it.
 func laterRoles() []func(*buyer) {
 	var all []func(*buyer)
-	for a := afterNothing + 1; a < afterDocument; a++ {
-		all = append(all, func(b *buyer) {
-			b.after, b.signsIn, b.middle = a, a%2 == 0, true
-			if a == afterRefused {
-				b.card = cardNoRefund
-			}
-		})
+	for _, signsIn := range []bool{true, false} {
+		for a := afterNothing + 1; a < afterDocument; a++ {
+			all = append(all, func(b *buyer) {
+				b.after, b.signsIn, b.middle = a, signsIn, true
+				if a == afterRefused {
+					b.card = cardNoRefund
+				}
+			})
+		}
+		all = append(all,
+			func(b *buyer) { b.signsIn, b.named, b.after = signsIn, true, afterDocument },
+			func(b *buyer) { b.signsIn, b.named, b.after = signsIn, true, afterDoor },
+		)
 	}
-	return append(all,
-		func(b *buyer) { b.after, b.middle = afterDearer, true },
-		func(b *buyer) { b.after, b.middle = afterCheaper, true },
-		func(b *buyer) { b.after, b.middle = afterDeclined, true },
-		func(b *buyer) { b.signsIn, b.named, b.after = true, true, afterDocument },
-		func(b *buyer) { b.named, b.after = true, afterDocument },
-		func(b *buyer) { b.named, b.after = true, afterDoor },
-	)
+	return all
 }

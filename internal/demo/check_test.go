@@ -117,3 +117,99 @@ func TestCheckFindsEachLoss(t *testing.T) {
 		})
 	}
 }
+
+// afterSale is a journal and a ledger that agree after the sale: of booking 31 ticket 41 was given back (refund 51), 42 was passed
+// on to buyer 8 as 43, who came in, went out (which was undone) and came in again; 44 was let in twice, once without a
+// network; booking 32 was exchanged, so that its one ticket is void and all of it REFUNDED.
+func afterSale() (said, *stored) {
+	s, l := good()
+	s.holds = append(s.holds, heldSaid{Hold: 21, Buyer: 7, Event: 7, Seats: []string{"11", "12", "13"}, Quantity: 3, Amount: 300})
+	s.paid = append(s.paid,
+		bookingSaid{Booking: 31, Hold: 21, Buyer: 7, State: "PAID", Amount: 300, Tickets: []id.ID{41, 42, 44}},
+		bookingSaid{Booking: 32, Hold: 22, Buyer: 7, State: "PAID", Amount: 100, Tickets: []id.ID{45}})
+	s.later = newLater()
+	s.later.voids = map[id.ID]string{41: "refund", 42: "transfer", 45: "exchange"}
+	s.later.entries = map[id.ID]bool{43: true, 44: true}
+	s.later.undos = map[id.ID]bool{43: true}
+	s.later.people = map[int]id.ID{7: 107, 8: 108}
+	s.later.refunds[51] = &backSaid{Refund: 51, Booking: 31, State: "REFUNDED", Tickets: []id.ID{41}, Amount: 90, Kept: 10}
+	s.later.passed = []passedSaid{{Ticket: 43, Was: 42, Booking: 31, To: 8}}
+	s.later.checkIns = []checkInSaid{
+		{Ticket: 43, At: 100, Device: "a", Undone: true}, {Ticket: 43, At: 200, Device: "c"},
+		{Ticket: 44, At: 100, Device: "a"}, {Ticket: 44, At: 150, Device: "off", Offline: true, Conflict: true},
+	}
+	l.holds[21] = &storedHold{
+		event: 7, customer: 107, state: ledger.HoldSold, area: -1, seats: []int32{11, 12, 13}, places: 3, gone: 1, amount: 300, order: 31,
+		history: []storedStep{{"live", 1}, {"sold", 2}, {"released", 3}},
+	}
+	l.holds[22] = &storedHold{
+		event: 7, customer: 107, state: ledger.HoldReleased, area: -1, seats: []int32{14}, places: 1, gone: 1, amount: 100,
+		history: []storedStep{{"live", 1}, {"sold", 2}, {"released", 3}},
+	}
+	l.orders[31] = &storedOrder{hold: 21, customer: 107, state: ledger.OrderPaid, amount: 300, tickets: map[id.ID]storedTicket{
+		41: {state: ledger.TicketVoid, customer: 107, refund: 51}, 42: {state: ledger.TicketVoid, customer: 107},
+		43: {state: ledger.TicketUsed, customer: 108, was: 42}, 44: {state: ledger.TicketUsed, customer: 107},
+	}}
+	l.orders[32] = &storedOrder{
+		hold: 22, customer: 107, state: ledger.OrderRefunded, reason: ledger.ReasonExchanged, amount: 100,
+		tickets: map[id.ID]storedTicket{45: {state: ledger.TicketVoid, customer: 107, refund: 52}},
+	}
+	l.back = map[id.ID]*storedRefund{51: {order: 31, tickets: []id.ID{41}, state: ledger.RefundSeatReleased, amount: 90, kept: 10}}
+	l.checkIns = map[id.ID][]storedUse{
+		43: {{at: 100, device: "a", undone: true}, {at: 200, device: "c"}},
+		44: {{at: 100, device: "a"}, {at: 150, device: "off", offline: true, conflict: true}},
+	}
+	return s, l
+}
+
+func TestCheckAfterTheSale(t *testing.T) {
+	s, l := afterSale()
+	if found := check(s, l, seatOf); len(found) > 0 {
+		t.Errorf("a journal that agrees: %q", found)
+	}
+	set := func(l *stored, order, ticket id.ID, change func(*storedTicket)) {
+		was := l.orders[order].tickets[ticket]
+		change(&was)
+		l.orders[order].tickets[ticket] = was
+	}
+	for _, c := range []struct {
+		name, want string
+		spoil      func(*said, *stored)
+	}{
+		{"void, and nobody asked", "nobody asked for that", func(s *said, _ *stored) { delete(s.later.voids, 41) }},
+		{"void of a booking that nobody was told of", "nobody asked for that", func(s *said, _ *stored) { delete(s.later.voids, 45); s.paid = s.paid[:4] }},
+		{"all back, and one was not asked for", "acknowledged as PAID", func(s *said, _ *stored) { delete(s.later.voids, 45) }},
+		{"used, and nobody came", "nobody was at a door", func(s *said, _ *stored) { delete(s.later.entries, 44) }},
+		{"used without a use", "no use of it", func(_ *said, l *stored) { l.checkIns[44] = l.checkIns[44][1:] }},
+		{"undone, and nobody asked", "nobody asked for that", func(s *said, _ *stored) { delete(s.later.undos, 43) }},
+		{"a refund is gone", "is not in the ledger", func(_ *said, l *stored) { delete(l.back, 51) }},
+		{"a refund of another booking", "another booking", func(_ *said, l *stored) { l.back[51].order = 32 }},
+		{"a refund of other tickets", "other tickets", func(_ *said, l *stored) { l.back[51].tickets = []id.ID{44} }},
+		{"a refund of less", "were said", func(_ *said, l *stored) { l.back[51].amount-- }},
+		{"a refund that keeps more", "were said", func(_ *said, l *stored) { l.back[51].kept++ }},
+		{"a refund went back", "acknowledged as REFUNDED", func(_ *said, l *stored) { l.back[51].state = ledger.RefundRequested }},
+		{"given back and valid", "is valid", func(_ *said, l *stored) { set(l, 31, 41, func(t *storedTicket) { t.state = ledger.TicketValid }) }},
+		{"given back by another refund", "another's", func(_ *said, l *stored) { set(l, 31, 41, func(t *storedTicket) { t.refund = 59 }) }},
+		{"passed on and gone", "not there or void", func(_ *said, l *stored) { delete(l.orders[31].tickets, 43) }},
+		{"passed on and void", "not there or void", func(_ *said, l *stored) { set(l, 31, 43, func(t *storedTicket) { t.state = ledger.TicketVoid }) }},
+		{"passed on, and the old one is valid", "is not void", func(_ *said, l *stored) { set(l, 31, 42, func(t *storedTicket) { t.state = ledger.TicketValid }) }},
+		{"passed on to another", "another customer", func(_ *said, l *stored) { set(l, 31, 43, func(t *storedTicket) { t.customer = 999 }) }},
+		{"passed on of another", "not there or void", func(_ *said, l *stored) { set(l, 31, 43, func(t *storedTicket) { t.was = 41 }) }},
+		{"a use is gone", "is not in the ledger", func(_ *said, l *stored) { l.checkIns[44] = l.checkIns[44][:1] }},
+		{"a use at another time", "is not in the ledger", func(_ *said, l *stored) { l.checkIns[44][0].at++ }},
+		{"a conflict is none", "another than was said", func(_ *said, l *stored) { l.checkIns[44][1].conflict = false }},
+		{"an undo was lost", "acknowledged as undone", func(_ *said, l *stored) { l.checkIns[43][0].undone = false }},
+		{"who signed in is another", "another customer", func(s *said, _ *stored) { s.later.people[7] = 999 }},
+		{"a ticket more", "tickets", func(_ *said, l *stored) { l.orders[31].tickets[49] = storedTicket{state: ledger.TicketValid} }},
+		{"a partial release of nothing", "history ends with", func(_ *said, l *stored) { l.holds[21].gone = 0 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, l := afterSale()
+			c.spoil(&s, l)
+			found := check(s, l, seatOf)
+			if len(found) == 0 || !strings.Contains(strings.Join(found, "\n"), c.want) {
+				t.Errorf("found %q, want %q", found, c.want)
+			}
+		})
+	}
+}

@@ -24,7 +24,7 @@ func TestCast(t *testing.T) {
 	same, differ := 0, 0
 	names := map[string]bool{}
 	parties := map[int]int{}
-	walks, declined, retries := 0, 0, 0
+	walks, declined, retries, signIns, laters := 0, 0, 0, 0, 0
 	for i := range one {
 		a, b, c := one[i], again[i], other[i]
 		if a.random.Uint64() != b.random.Uint64() {
@@ -42,6 +42,12 @@ func TestCast(t *testing.T) {
 		parties[a.party]++
 		if a.ending != endPays {
 			walks++
+		}
+		if a.signsIn {
+			signIns++
+		}
+		if a.after != afterNothing {
+			laters++
 		}
 		if a.card == cardDeclined {
 			declined++
@@ -63,6 +69,8 @@ func TestCast(t *testing.T) {
 	near("fours", parties[4], count, 0.24)
 	near("who abandon", walks, count, 0.30)
 	near("declined of those who pay", declined, count-walks, 0.09)
+	near("who sign in", signIns, count, 0.03)
+	near("who do something later", laters, count, 0.04)
 	near("who try another card", retries, declined, 0.5)
 	for _, few := range []int{0, 5, len(roles(true)) - 1} {
 		if _, err := cast(5, few, true); err == nil {
@@ -73,9 +81,15 @@ func TestCast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[card]bool{}
+	seen, does := map[card]bool{}, map[after]int{}
 	for _, b := range least {
 		seen[b.card] = true
+		does[b.after]++
+	}
+	for a := afterNothing; a < afterCount; a++ {
+		if does[a] < 2 {
+			t.Errorf("the first buyers show what is done later, %d, %d times", a, does[a])
+		}
 	}
 	if len(seen) != len(tokens) {
 		t.Errorf("the first buyers show %d of %d cards", len(seen), len(tokens))

@@ -73,3 +73,59 @@ func TestJournal(t *testing.T) {
 		t.Errorf("%d lines", lines)
 	}
 }
+
+// What was said after the sale is kept, the latest word of each, and what is asked for afterwards is added to a copy.
+func TestJournalAfterTheSale(t *testing.T) {
+	j, err := openJournal(filepath.Join(t.TempDir(), "journal.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ticket := func(n id.ID) string { return n.Text(id.Ticket) }
+	j.asks(3, "refund", []string{ticket(1)})
+	refund := httpapi.Refund{ID: id.ID(9).Text(id.Refund), Booking: id.ID(2).Text(id.Order), State: "REFUNDED", Tickets: []string{ticket(1)}}
+	do(j.refunded(3, &refund))
+	early := refund
+	early.State = "REQUESTED"
+	do(j.refunded(3, &early)) // an answer that was overtaken
+	do(j.signedIn(3, &httpapi.SignIn{Customer: id.ID(5).Text(id.Customer)}))
+	for range 2 {
+		do(j.passed(3, 4, refund.Booking, &httpapi.Transferred{Ticket: ticket(12), Was: ticket(11)}))
+	}
+	j.asksEntry(4, ticket(12))
+	do(j.entered(4, &httpapi.CheckIn{Ticket: ticket(12), At: time.UnixMilli(77), Device: "a"}))
+	before := j.all()
+	j.asksUndo(4, ticket(12))
+	j.undone(4, ticket(12))
+	for range 2 {
+		j.synced(4, ticket(12), "off", &httpapi.SyncFact{At: time.UnixMilli(99)}, true)
+	}
+	j.asks(3, "exchange", []string{ticket(8)})
+	now := j.all().later
+	if r := now.refunds[9]; r == nil || r.State != "REFUNDED" || now.people[3] != 5 || len(now.passed) != 1 || len(now.checkIns) != 2 {
+		t.Errorf("%+v", now)
+	}
+	if !now.checkIns[0].Undone || now.checkIns[1].Undone || !now.checkIns[1].Conflict || now.checkIns[0].At != 77 {
+		t.Errorf("%+v", now.checkIns)
+	}
+	if before.later.checkIns[0].Undone || before.later.undos[12] || before.later.voids[8] != "" {
+		t.Error("the copy changed with the journal")
+	}
+	if with := j.withAsked(before).later; !with.undos[12] || with.voids[8] != "exchange" || with.checkIns[0].Undone {
+		t.Errorf("%+v", with)
+	}
+	for _, bad := range []error{
+		j.refunded(1, &httpapi.Refund{ID: "nonsense"}), j.refunded(1, &httpapi.Refund{ID: refund.ID, Booking: refund.Booking, State: "GONE"}),
+		j.signedIn(1, &httpapi.SignIn{}), j.passed(1, 2, refund.Booking, &httpapi.Transferred{}), j.entered(1, &httpapi.CheckIn{}),
+	} {
+		if bad == nil {
+			t.Error("nonsense was written down")
+		}
+	}
+	do(j.close())
+}

@@ -120,7 +120,23 @@ func (v *visit) enterCode(ctx context.Context, email, code string) bool {
 	v.takeCookies(&a)
 	v.figures.did(signIns)
 	v.staff.remember(v.who)
+	v.introduce(ctx)
 	return true
+}
+
+// introduce tells the server the name of who has signed in, which is in their mails from then on.
+func (v *visit) introduce(ctx context.Context) {
+	name := v.secrets.person(v.random)
+	q := v.call("me", http.MethodPatch, "/v1/me")
+	q.body = httpapi.MeChange{Name: &name}
+	var me httpapi.Me
+	switch a, err := v.client.do(ctx, q, v.random); {
+	case err != nil:
+	case a.status != http.StatusOK:
+		v.odd(q, &a)
+	case a.read(&me) != nil || me.Name != name:
+		v.wrong("buyer %d is called otherwise than told", v.number)
+	}
 }
 
 // takeCookies keeps what an answer set, as a browser does.

@@ -61,6 +61,9 @@ func (s *sale) report() error {
 	for _, m := range missing {
 		out("never shown: %s", m)
 	}
+	if n := len(s.refusedOrders()); n > 0 {
+		out("%d refunds stay REQUESTED: the bank refuses them, and the organizer knows.", n)
+	}
 	for _, w := range s.wrongs {
 		out("wrong: %s", w)
 	}
@@ -74,7 +77,11 @@ func (s *sale) report() error {
 		return errors.Join(ErrBroken, broken)
 	}
 	said := s.journal.all()
-	out("journal: ok (%s holds and %s bookings that buyers were told of)", thousands(int64(len(said.holds))), thousands(int64(len(said.paid))))
+	out("journal: ok (%s holds and %s bookings that buyers were told of,", thousands(int64(len(said.holds))), thousands(int64(len(said.paid))))
+	out("  %s refunds, %s tickets passed on, %s uses at the doors, %s sign-ins)", thousands(int64(len(said.later.refunds))),
+		thousands(int64(len(said.later.passed))), thousands(int64(len(said.later.checkIns))), thousands(int64(len(said.later.people))))
+	out("personal data: ok (none of %s names, addresses and documents is in", thousands(int64(s.secrets.count())))
+	out("  the server's log or in a notice)")
 	return nil
 }
 

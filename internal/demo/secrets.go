@@ -40,13 +40,18 @@ func (s *secrets) count() int {
 	return len(s.words)
 }
 
+// person makes up a name.
+func (s *secrets) person(random *rand.Rand) string {
+	family := fmt.Sprintf("Quastenflossler%06d", random.IntN(1_000_000))
+	s.add("a name", family)
+	return "Ada " + family
+}
+
 // attendee makes somebody up, with a passport.
 func (s *secrets) attendee(random *rand.Rand) httpapi.Attendee {
-	family := fmt.Sprintf("Quastenflossler%06d", random.IntN(1_000_000))
 	document := fmt.Sprintf("X%s%08d", string(rune('A'+random.IntN(26))), random.IntN(100_000_000))
-	s.add("a name", family)
 	s.add("a document", document)
-	return httpapi.Attendee{Name: "Ada " + family, DocumentType: "passport", DocumentNumber: document}
+	return httpapi.Attendee{Name: s.person(random), DocumentType: "passport", DocumentNumber: document}
 }
 
 // secretForms are what the words look like.
