@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,9 +22,9 @@ type audited struct {
 	path string
 }
 
-// notJudged are checks that the conformance suite breaks on purpose: its commands tell of money that no provider would
-// move, lower limits under what is sold, and delete notices before their time.
-var notJudged = map[string]bool{CheckI6: true, CheckI9: true, CheckI12: true}
+// onPurpose are findings that the conformance suite brings about on purpose: its commands tell of money that no provider
+// would move, and delete notices before their time.
+var onPurpose = []string{"nothing will capture or void it", "and bought nothing", "were agreed", "notices is there", "its notices before"}
 
 func (a *audited) Close() error {
 	now, err := a.Now(context.Background())
@@ -37,7 +38,7 @@ func (a *audited) Close() error {
 	r, err := Run(context.Background(), src, Options{Now: now})
 	for _, c := range r.Checks {
 		for _, v := range c.List {
-			if !notJudged[c.Name] {
+			if !slices.ContainsFunc(onPurpose, func(what string) bool { return strings.Contains(v.What, what) }) {
 				err = errors.Join(err, fmt.Errorf("%s: %s %s: %s", c.Name, v.Event, v.Subject, v.What))
 			}
 		}

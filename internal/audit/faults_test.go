@@ -117,7 +117,7 @@ var referenceFaults = []fault{
 		sql: `INSERT INTO #payments (order_id, provider, payment_id, currency, state) VALUES (12345, 'sandbox', 'p', 'EUR', 1)`},
 	{name: "a refund without its order", want: "references",
 		sql: `INSERT INTO #refunds (refund_id, order_id, provider, payment_id, state, amount, currency, reason, created_at) VALUES (5, 12345, 'sandbox', 'p', 2, 1, 'EUR', 'x', 1)`},
-	{name: "a refund without its payment", want: "I12 references",
+	{name: "a refund without its payment", want: "I6 I12 references",
 		sql: `INSERT INTO #refunds (refund_id, order_id, from_order, provider, payment_id, state, amount, currency, reason, created_at) VALUES (5, {failedo}, {failedo}, 'sandbox', 'p', 2, 1, 'EUR', 'x', 1)`},
 	{name: "a payment without its refund", want: "references", sql: `UPDATE #payments SET refund_id = 12345 WHERE order_id = {paido} AND payment_id = 'pay-paid'`},
 	{name: "a notice without its order", want: "references",

@@ -118,9 +118,9 @@ func (h *hall) countLimit(k limitKey, n int64, judged ledger.Time) {
 	h.newest[k] = max(h.newest[k], judged)
 }
 
-// since says whether a claim was judged under a counter since the event's limits changed last. Where none was, more than is
-// allowed now may have been allowed then.
-func (h *hall) since(k any) bool { return h.newest[k] >= h.event.LimitsAt }
+// since says whether a claim was judged under a counter since the event's limits changed last, not just then. Where none
+// was, more than is allowed now may have been allowed then.
+func (h *hall) since(k any) bool { return h.newest[k] > h.event.LimitsAt }
 
 func (h *hall) section(area, seat int32) (int16, bool) {
 	switch {
@@ -210,7 +210,7 @@ func (a *audit) showLimits() {
 	for _, k := range sortedLimits(a.shows) {
 		c := a.shows[k]
 		a.saw(CheckI9, 1)
-		if c.count > int64(c.max) && c.newest >= c.set {
+		if c.count > int64(c.max) && c.newest > c.set {
 			a.bad(CheckI9, 0, k.text(), "%d places, %d are allowed by %s", c.count, c.max, k.word())
 		}
 		a.compareLimit(k, stored[k], c.count, 0)

@@ -65,12 +65,12 @@ func (s *sale) whole(r *refundRow) bool {
 // money checks the order's payments and their sum (I6). What is due (a capture, a refund) counts as done: it is in flight,
 // and the sum must come out right by it.
 func (s *sale) money() {
-	var captured, own, back, moved, tickets, fees int64
+	own, promised := int64(0), int64(0) // taken by the payment that made it PAID
 	for i := range s.payments {
 		p := &s.payments[i]
 		s.a.saw(CheckMoney, 1)
 		s.paymentAlone(p)
-		s.paymentRefunds(p)
+		whole := s.paymentRefunds(p)
 		if t := s.a.events[s.event]; t != nil {
 			t.Captured += p.captured
 			t.Refunded += p.refunded
@@ -79,16 +79,37 @@ func (s *sale) money() {
 		if s.paymentDue(p) {
 			taken += p.authorized
 		}
-		captured += taken
-		if s.isOwn(p) {
-			own = taken - p.promised
+		switch {
+		case s.isOwn(p):
+			own, promised = s.paidInFull(p, taken), p.promised
+		case s.state != ledger.OrderPending && taken > 0 && taken != whole:
+			s.bad(CheckI6, "payment %s took %d, gave %d back, and bought nothing", p.id, taken, whole)
 		}
 	}
+	s.payer()
+	s.sum(own, promised)
+}
+
+// paidInFull checks that what was taken is what the order is over, and gives what the sum is to come out right by: less
+// than was agreed is reported here, once.
+func (s *sale) paidInFull(p *paymentRow, taken int64) int64 {
+	if p.state == ledger.PaymentCaptureRefused {
+		return 0
+	}
+	if taken != s.amount {
+		s.bad(CheckI6, "payment %s took %d, %d were agreed", p.id, taken, s.amount)
+	}
+	return s.amount
+}
+
+// sum holds what came in against what went out and what is left.
+func (s *sale) sum(own, promised int64) {
+	var back, moved, tickets, fees int64
 	for i := range s.refunds {
 		r := &s.refunds[i]
 		fees += r.feeKept
 		s.refundDue(r)
-		if p := s.paymentOf(r); r.from != s.id || p != nil && p.captured > 0 { // else it was never taken, but let go
+		if !s.whole(r) {
 			back += r.amount
 		}
 	}
@@ -102,15 +123,13 @@ func (s *sale) money() {
 			tickets += s.tickets[i].total
 		}
 	}
-	s.payer()
-	if s.state == ledger.OrderPending {
-		return
-	}
-	if captured+s.credit-back-moved != tickets+fees {
-		s.bad(CheckI6, "with what is due, %d are captured, %d came over, %d went back and %d moved on; its valid tickets cost %d, fees kept are %d",
-			captured, s.credit, back, moved, tickets, fees)
-	} else if s.sold() {
-		s.unpromised(own, tickets, fees)
+	switch {
+	case s.state == ledger.OrderPending:
+	case own+s.credit-back-moved != tickets+fees:
+		s.bad(CheckI6, "with what is due, it took %d, %d came over, %d went back and %d moved on; its valid tickets cost %d, fees kept are %d",
+			own, s.credit, back, moved, tickets, fees)
+	case s.sold():
+		s.unpromised(own-promised, tickets, fees)
 	}
 }
 
@@ -133,7 +152,7 @@ func (s *sale) refundDue(r *refundRow) {
 	default:
 		s.due = append(s.due, "refund to be made")
 	}
-	if r.from == s.id || r.payment == "" {
+	if r.payment == "" || s.whole(r) || r.from == s.id && r.payment == s.payment {
 		return
 	}
 	mine := slices.ContainsFunc(s.funds, func(f fund) bool { return f.Order == r.from && f.Provider == r.provider && f.Payment == r.payment })
@@ -201,9 +220,9 @@ func (s *sale) refundsOf(p *paymentRow, yield func(r *refundRow)) {
 }
 
 // paymentRefunds checks that what the refunds of a payment gave back is what the payment says went back, and that they and
-// the orders that have money of it are those to which it is promised.
-func (s *sale) paymentRefunds(p *paymentRow) {
-	var back, whole, promised int64
+// the orders that have money of it are those to which it is promised. whole is what is given back because it bought nothing.
+func (s *sale) paymentRefunds(p *paymentRow) (whole int64) {
+	var back, promised int64
 	found := p.refund == 0
 	s.refundsOf(p, func(r *refundRow) {
 		if r.id == p.refund {
@@ -234,6 +253,7 @@ func (s *sale) paymentRefunds(p *paymentRow) {
 	if whole+promised > p.captured && (taken || promised > 0) {
 		s.bad(CheckI6, "of payment %s %d are captured, and %d given back or promised", p.id, p.captured, whole+promised)
 	}
+	return whole
 }
 
 // paymentDue says whether a payment is to be captured. Reserved money that nothing will take or let go is a fault.

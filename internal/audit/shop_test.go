@@ -25,6 +25,7 @@ func (w *world) openShop() {
 		e.Transfers = ledger.TransferRule{Until: until}
 		w.do(ledger.SetEvent{Event: e})
 	}
+	w.pass(second)
 }
 
 // buy makes a PAID order {name}o on seats, captured, with tickets {name}t0, ….
