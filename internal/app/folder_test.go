@@ -145,7 +145,7 @@ func TestSocketLeftBehind(t *testing.T) {
 	p := start(t, settings(dir))
 	c = dial(t, dir)
 	var events []AdminEvent
-	if err := c.Call(t.Context(), "GET", "/events", nil, &events); err != nil || len(events) != 1 {
+	if err := c.Call(t.Context(), "GET", "/events", nil, &events); err != nil || len(events) != 2 { // the demo's two
 		t.Errorf("%v, %v", events, err)
 	}
 	if err := c.Close(); err != nil {

@@ -152,12 +152,13 @@ func (s *barePostgres) confirm(ctx context.Context, parties []party, now ledger.
 		b.do(len(seats), `UPDATE seats s SET state = 2 FROM unnest($2::integer[], $3::bigint[]) AS u(seat_index, claim_id)
 			WHERE s.event_id = $1 AND s.seat_index = u.seat_index AND s.state = 1 AND s.claim_id = u.claim_id`,
 			event, seats, perSeat(parties, func(p *party, _ int) int64 { return int64(p.hold) }))
-		b.do(len(seats), `INSERT INTO tickets (ticket_id, order_id, event_id, customer_id, state, seat_index, category, total)
-			SELECT u.ticket_id, u.order_id, $1, u.customer_id, 1, u.seat_index, u.category, u.total
-			FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::integer[], $6::smallint[], $7::bigint[]) AS u(ticket_id, order_id, customer_id, seat_index, category, total)`,
+		b.do(len(seats), `INSERT INTO tickets (ticket_id, order_id, event_id, customer_id, state, seat_index, category, total, place)
+			SELECT u.ticket_id, u.order_id, $1, u.customer_id, 1, u.seat_index, u.category, u.total, u.place
+			FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::integer[], $6::smallint[], $7::bigint[], $8::integer[]) AS u(ticket_id, order_id, customer_id, seat_index, category, total, place)`,
 			event, perSeat(parties, func(p *party, k int) int64 { return int64(p.tickets[k]) }), perSeat(parties, func(p *party, _ int) int64 { return int64(p.order) }),
 			perSeat(parties, func(p *party, _ int) int64 { return int64(p.customer) }), seats,
-			perSeat(parties, func(p *party, k int) int16 { return p.lines[k].Category }), perSeat(parties, func(p *party, k int) int64 { return p.lines[k].Total }))
+			perSeat(parties, func(p *party, k int) int16 { return p.lines[k].Category }), perSeat(parties, func(p *party, k int) int64 { return p.lines[k].Total }),
+			perSeat(parties, func(_ *party, k int) int32 { return int32(k) }))
 		s.notices(b, parties, now, 2, ledger.NoticePaid, func(p *party) string { return p.paid })
 		s.history(b, parties, now, "live", "sold", "confirm")
 	})

@@ -48,7 +48,7 @@ func openBareSQLite(ctx context.Context, path string, h *hall) (*bareSQLite, err
 			VALUES (?, ?, ?, ?, 1, ?, ?, 'instant', 1, ?, ?, 1)`},
 		{&s.orderPaid, `UPDATE orders SET state = 2, payment_id = ?, attempt_open = 0, updated_at = ?, sequence = 2 WHERE order_id = ? AND state = 1`},
 		{&s.paymentAdd, `INSERT INTO payments (order_id, provider, payment_id, currency, state, authorized, captured) VALUES (?, 'instant', ?, ?, 2, ?, ?)`},
-		{&s.ticketAdd, `INSERT INTO tickets (ticket_id, order_id, event_id, customer_id, state, seat_index, category, total) VALUES (?, ?, ?, ?, 1, ?, ?, ?)`},
+		{&s.ticketAdd, `INSERT INTO tickets (ticket_id, order_id, event_id, customer_id, state, seat_index, category, total, place) VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?)`},
 		{&s.noticeAdd, `INSERT INTO outbox (order_id, sequence, kind, body, created_at) VALUES (?, ?, ?, ?, ?)`},
 		{&s.versionUp, `UPDATE seats_versions SET version = version + 1 WHERE event_id = ?`},
 		{&s.changeAdd, `INSERT INTO changes (event_id, version, body, at) SELECT event_id, version, ?, ? FROM seats_versions WHERE event_id = ?`},
@@ -126,7 +126,7 @@ func (s *bareSQLite) confirm(ctx context.Context, parties []party, now ledger.Ti
 			p := &parties[i]
 			for k, seat := range p.seats {
 				s.do(ctx, s.seatSell, event, seat, int64(p.hold))
-				s.do(ctx, s.ticketAdd, int64(p.tickets[k]), int64(p.order), event, int64(p.customer), seat, p.lines[k].Category, p.lines[k].Total)
+				s.do(ctx, s.ticketAdd, int64(p.tickets[k]), int64(p.order), event, int64(p.customer), seat, p.lines[k].Category, p.lines[k].Total, k)
 			}
 			s.do(ctx, s.holdSell, int64(p.hold))
 			s.do(ctx, s.orderPaid, p.payment, int64(now), int64(p.order))

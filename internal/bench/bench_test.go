@@ -194,8 +194,10 @@ func TestClaimsFindsWhatIsSoldTwice(t *testing.T) {
 	}
 	for _, plant := range []string{
 		`DROP INDEX tickets_one_per_seat`,
-		`INSERT INTO tickets SELECT ticket_id + 1000000, order_id, event_id, customer_id, state, seat_index, area, category, total FROM tickets WHERE seat_index = 3`,
-		`INSERT INTO holds SELECT hold_id + 1000000, event_id, customer_id, 1, area, lines, draws, currency, created_at, expires_at, 0, 0, 0, 0, 0, 0
+		`INSERT INTO tickets (ticket_id, order_id, event_id, customer_id, state, seat_index, area, category, total)
+			SELECT ticket_id + 1000000, order_id, event_id, customer_id, state, seat_index, area, category, total FROM tickets WHERE seat_index = 3`,
+		`INSERT INTO holds (hold_id, event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at)
+			SELECT hold_id + 1000000, event_id, customer_id, 1, area, lines, draws, currency, created_at, expires_at
 			FROM holds WHERE lines LIKE '%[6,%'`,
 	} {
 		if _, err := db.Exec(plant); err != nil {
