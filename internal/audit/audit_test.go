@@ -170,6 +170,11 @@ func TestOneEvent(t *testing.T) {
 	if len(r.Events) != 1 || r.Events[0].Tickets.Valid != 15 || r.Event != r.Events[0].Event {
 		t.Errorf("%+v", r.Events)
 	}
+	for _, name := range []string{"shop", "matinee"} { // each has money and tickets of the other
+		if r, err = Run(t.Context(), open1(t, path), Options{Provider: w.list, Now: *w.clock, Event: w.names[name]}); err != nil || !r.OK() {
+			t.Fatal(name, err, render(t, &r))
+		}
+	}
 	r, err = Run(t.Context(), open1(t, path), Options{Provider: w.list, Now: *w.clock, Event: w.names["other"]})
 	if err != nil || !r.OK() || r.Events[0].Seats.Available != 30 || r.Events[0].Orders != (OrderTotals{}) {
 		t.Fatal(err, render(t, &r))
