@@ -16,18 +16,18 @@ import (
 
 // EventCmd is `onsale event`: it works on a running server through the data folder's socket, else on the folder itself.
 type EventCmd struct {
-	Import eventImport `cmd:"" help:"Make or change a show and its events from an event file (YAML or JSON)."`
+	Import eventImport `cmd:"" help:"Make or change a show and its events from an event file (YAML or JSON), for the organizer with the key house."`
 	List   eventList   `cmd:"" help:"List all events."`
 
 	Convert eventConvert `cmd:"" help:"Make event files of another system's events, with questions where they are not clear."`
 
 	Open   eventVerb `cmd:"" help:"Open the sale now."`
 	Pause  eventVerb `cmd:"" help:"Pause the sale: no new holds, live ones may pay."`
-	Resume eventVerb `cmd:"" help:"Go on after a pause."`
+	Resume eventVerb `cmd:"" help:"Go on selling after a pause."`
 	Close  eventVerb `cmd:"" help:"End the sale for good."`
-	Cancel eventVerb `cmd:"" help:"Cancel the event: nothing new is sold."`
+	Cancel eventVerb `cmd:"" help:"Cancel the event for good: tickets are void, everybody gets their money back and a mail."`
 
-	Restart eventVerb `cmd:"" help:"Sell again after an invariant was found broken and somebody has looked (see onsale audit)."`
+	Restart eventVerb `cmd:"" help:"Sell on after an event was stopped because its data contradict each other, once you have looked (see onsale audit)."`
 }
 
 type eventImport struct {

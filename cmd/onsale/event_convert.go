@@ -20,14 +20,14 @@ type eventConvert struct {
 	File   string `arg:"" type:"existingfile" help:"JSON: schema.org Events (JSON-LD), a Ticketmaster Discovery answer, or a programme list."`
 	Out    string `type:"path" default:"." help:"Folder for the event files; it is made where it is missing."`
 	Force  bool   `help:"Write over files that are there."`
-	Format string `enum:"json-ld,discovery,programmes," default:"" help:"What the file is; recognized by itself."`
+	Format string `enum:"json-ld,discovery,programmes," default:"" help:"What the file is: json-ld, discovery or programmes; recognized by itself."`
 
-	Zone     string `help:"IANA zone of houses for which the file says none (Asia/Shanghai)."`
-	Country  string `help:"Country of houses for which the file says none (two letters)."`
+	Zone     string `help:"IANA zone of houses for which the file says none, such as Asia/Shanghai."`
+	Country  string `help:"Country of houses for which the file says none: two letters, such as CN."`
 	City     string `help:"City of houses for which the file says none."`
-	Currency string `help:"Currency of prices for which the file says none (EUR)."`
+	Currency string `help:"Currency of prices for which the file says none, such as EUR."`
 	Plan     string `help:"Seating plan of all houses: a plan file's path as seen from --out, or the hash of an imported one."`
-	Language string `help:"Language of texts that the file has in several (en)."`
+	Language string `help:"Language of texts that the file has in several languages, such as en."`
 }
 
 // Run writes an event file for each event, and says what is to be answered in them.

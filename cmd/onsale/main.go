@@ -25,7 +25,7 @@ type cli struct {
 	Organizer OrganizerCmd `cmd:"" help:"Organizers: add, list, and who may do what for them."`
 	Webhook   WebhookCmd   `cmd:"" help:"Webhooks out: list, add, rotate, dead letters, replay."`
 	Audit     AuditCmd     `cmd:"" help:"Recompute the promises from what is stored; exit 1 where one is broken."`
-	Bench     BenchCmd     `cmd:"" help:"Measure: holds, sale; beside reference designs."`
+	Bench     BenchCmd     `cmd:"" help:"Measure sales on this machine, beside simpler designs: holds, sale."`
 	Config    ConfigCmd    `cmd:"" help:"Print the configuration in force."`
 	Token     TokenCmd     `cmd:"" help:"Make a token of the throw-away issuer of a demo's data folder."`
 	Doctor    DoctorCmd    `cmd:"" help:"Look at everything that the configuration names, and say what to mend."`

@@ -19,7 +19,7 @@ type OrganizerCmd struct {
 	Add      organizerAdd      `cmd:"" help:"Make an organizer, and its first owner."`
 	List     organizerList     `cmd:"" help:"List all organizers."`
 	Members  organizerMembers  `cmd:"" help:"List who has a role, and open invitations."`
-	Invite   organizerInvite   `cmd:"" help:"Offer a role by mail; prints the invitation's token, too."`
+	Invite   organizerInvite   `cmd:"" help:"Offer a role by mail; prints the word with which it is accepted, too."`
 	Withdraw organizerWithdraw `cmd:"" help:"Take an invitation back."`
 	Role     organizerRole     `cmd:"" help:"Give a role, or take it away."`
 }
@@ -31,7 +31,7 @@ type organizerKey struct {
 func (k organizerKey) path(rest string) string { return "/organizers/" + url.PathEscape(k.Key) + rest }
 
 type organizerAdd struct {
-	Key   string `arg:"" help:"A short name of letters, digits and hyphens, unique."`
+	Key   string `arg:"" help:"A short name of letters, digits and hyphens, unique. Events imported from files belong to house."`
 	Name  string `required:"" help:"The name that people see."`
 	Owner string `required:"" placeholder:"EMAIL" help:"The first owner's e-mail address: whoever signs in with it is the owner."`
 	configFlags

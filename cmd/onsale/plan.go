@@ -18,7 +18,7 @@ import (
 // PlanCmd is `onsale plan`: seating plans as files.
 type PlanCmd struct {
 	Check    planCheck    `cmd:"" help:"Read a seating plan and say what is in it, or all that is wrong with it."`
-	Import   planImport   `cmd:"" help:"Turn a pretix seating plan or a seats.io chart into our own format."`
+	Import   planImport   `cmd:"" help:"Turn a pretix seating plan or a seats.io chart into a file of our own format."`
 	Generate planGenerate `cmd:"" help:"Make an arena with so many seats."`
 	Export   planExport   `cmd:"" help:"Write a seating plan as a pretix plan."`
 }

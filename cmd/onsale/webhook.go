@@ -22,11 +22,11 @@ type WebhookCmd struct {
 	Off    webhookTurn   `cmd:"" help:"Deliver no more; what waits is kept."`
 	Remove webhookTurn   `cmd:"" help:"Remove an endpoint with all that waits for it."`
 	Dead   webhookDead   `cmd:"" help:"List what could not be delivered in three days."`
-	Replay webhookReplay `cmd:"" help:"Deliver again."`
+	Replay webhookReplay `cmd:"" help:"Deliver again what was sent or given up."`
 }
 
 type webhookFlags struct {
-	Organizer string `help:"The organizer's key. Defaults to the house."`
+	Organizer string `help:"The organizer's key; house where it is missing."`
 	configFlags
 }
 
@@ -34,7 +34,7 @@ type webhookList struct{ webhookFlags }
 
 type webhookAdd struct {
 	URL  string   `arg:"" help:"Where to post to, https://…"`
-	Kind []string `help:"What to tell, such as booking.paid; again for each. Defaults to all but the inner workings."`
+	Kind []string `help:"What to tell, such as booking.paid; again for each. All but the inner workings where it is missing."`
 	webhookFlags
 }
 

@@ -38,7 +38,7 @@ type homeData struct {
 
 const homeEvents = 20
 
-// home is one plain page: what runs here, which events there are, and how to buy a seat by hand.
+// home is one plain page: what runs here, which events there are, and how to buy seats from a terminal.
 func (a *api) home(w http.ResponseWriter, r *request) error {
 	page, err := a.Catalog.Events(r.Context(), catalog.Query{Max: homeEvents})
 	if err != nil {
@@ -65,14 +65,15 @@ func (a *api) home(w http.ResponseWriter, r *request) error {
 var homePage = template.Must(template.New("home").Parse(`<!doctype html><html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width,initial-scale=1"><title>Onsale</title><style>` + pageStyle + `</style></head><body><main>
 <h1>Onsale</h1><p class="quiet">Version {{.Version}}. Sells tickets at the minute when everyone wants them.</p>
-{{if .Demo}}<p><strong>This is a demo.</strong> Money is not real, and tickets are marked TEST.</p>{{end}}
+{{if .Demo}}<p><strong>This is a demo.</strong> Money is not real, and tickets are marked TEST.
+Mails, sign-in codes among them, end in the <a href="/dev/mailbox">demo mailbox</a> unless a mail server is configured.</p>{{end}}
 <h2>Events</h2>{{if .Events}}<div class="scroll"><table><thead><tr><th>Event</th><th>When and where</th><th>State</th><th>Left</th></tr></thead><tbody>
 {{range .Events}}<tr><td>{{.Title}}<br><code><a href="/v1/events/{{.ID}}">{{.ID}}</a></code></td>
 <td>{{.Starts.Format "Mon 2 Jan 2006, 15:04 MST"}}<br><span class="quiet">{{.Venue.Name}}, {{.Venue.City}}</span></td><td>{{.State}}</td>
 <td>{{with .Left}}{{.Seats}} seats{{if .Places}}, {{.Places}} places{{end}}{{else}}–{{end}}</td></tr>
 {{end}}</tbody></table></div>{{else}}<p>No events yet. <code>onsale event import FILE</code> brings some.</p>{{end}}
-{{with .First}}<h2>Buy two seats by hand</h2><pre>{{if $.Demo}}TOKEN=$(bin/onsale token --data {{$.Data}})
-{{else}}TOKEN=…   # a JWT of the configured issuer
+{{with .First}}<h2>Buy two seats from a terminal</h2><pre>{{if $.Demo}}TOKEN=$(bin/onsale token --data {{$.Data}})
+{{else}}TOKEN=…   # of a configured issuer; or sign in by mail, see /docs
 {{end}}
 HOLD=$(curl -s http://{{$.Host}}/v1/holds \
   -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \
@@ -82,8 +83,9 @@ HOLD=$(curl -s http://{{$.Host}}/v1/holds \
 curl -s http://{{$.Host}}/v1/bookings \
   -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \
   -H "Idempotency-Key: $(date +%s)-$RANDOM" \
-  -d "{\"hold_id\":\"$HOLD\",\"payment_token\":\"tok_ok\"}"
+  -d "{\"hold_id\":\"$HOLD\",\"payment_token\":\"{{if $.Demo}}tok_ok{{else}}…{{end}}\"}"
 </pre>
-<p>Watch seats change: <code>curl -N http://{{$.Host}}/v1/events/{{.ID}}/seats/stream</code></p>{{end}}
+{{if $.Demo}}<p><code>tok_ok</code> pays, <code>tok_declined</code> is declined, <code>tok_pending</code> pays after a while.</p>
+{{end}}<p>Watch seats change: <code>curl -N http://{{$.Host}}/v1/events/{{.ID}}/seats/stream</code></p>{{end}}
 <h2>More</h2><p><a href="/docs">API</a> · <a href="/openapi.json">OpenAPI</a> · <a href="/.well-known/jwks.json">Ticket keys</a></p>
 </main></body></html>`))
