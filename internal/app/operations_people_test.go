@@ -11,6 +11,7 @@ import (
 
 	"onsale/internal/id"
 	"onsale/internal/identity"
+	"onsale/internal/ledger"
 )
 
 // F2: who was erased before a backup, or after it as a list says, is erased again by restoring it.
@@ -159,4 +160,47 @@ func TestExportAndEraseOfAPerson(t *testing.T) {
 	until(t, "capture", func() bool { return captured(t, p) })
 	p.stop()
 	audited(t, p.app.Settings)
+}
+
+// Names are kept for who comes in. Of a booking that came to nothing they are forgotten.
+func TestNamesOfADeclinedBookingAreForgotten(t *testing.T) {
+	p := start(t, settings(folder(t)))
+	defer p.stop()
+	event := p.event()
+	named := func(token string, status int) id.ID {
+		t.Helper()
+		var h, b answer
+		p.ask("ann", "POST", "/v1/holds", best(event, 1), &h)
+		body := fmt.Sprintf(`{"hold_id":%q,"payment_token":%q,"attendees":[{"name":"Ann Example"}]}`, h.Hold, token)
+		if got := p.ask("ann", "POST", "/v1/bookings", body, &b); got != status {
+			t.Fatalf("%d %+v", got, b)
+		}
+		orders := 0
+		var last id.ID
+		token, err := p.app.Throwaway.Mint("ann", time.Now(), time.Hour)
+		must(t, err)
+		ann, err := p.app.Identity.Authenticate(t.Context(), token)
+		must(t, err)
+		must(t, p.app.ordersOf(t.Context(), ann.ID, func(o *ledger.Order) error { // the newest first
+			if orders++; orders == 1 {
+				last = o.ID
+			}
+			return nil
+		}))
+		return last
+	}
+	names := func(order id.ID) int {
+		all, err := p.app.People.Attendees(t.Context(), order)
+		must(t, err)
+		return len(all)
+	}
+	paid := named("tok_sure", 201)
+	declined := named("tok_sure_not", 402)
+	if paid == declined {
+		t.Fatal("one order")
+	}
+	until(t, "the names to be forgotten", func() bool { return names(declined) == 0 })
+	if names(paid) != 1 {
+		t.Error("the name of who comes in is gone, too")
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"onsale/internal/id"
 	"onsale/internal/identity"
 	"onsale/internal/identity/oidc"
+	"onsale/internal/ledger"
 	"onsale/internal/payment"
 )
 
@@ -51,6 +52,14 @@ func (a *App) openSignIn(ctx context.Context) error {
 		a.providers[p.Name] = made
 	}
 	return nil
+}
+
+// forgetNames removes the attendees of bookings that came to nothing: they were kept for who comes in.
+func (a *App) forgetNames(ctx context.Context, n ledger.Notice) error {
+	if n.Kind != ledger.NoticeFailed && n.Kind != ledger.NoticeExpired {
+		return nil
+	}
+	return a.People.DropAttendees(ctx, n.Order)
 }
 
 // limiter is what says who asks too often; nil where nothing is limited.

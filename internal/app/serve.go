@@ -168,7 +168,7 @@ func (a *App) openServing(ctx context.Context, public net.Addr) error {
 	if err := a.openWebhooks(); err != nil {
 		return err
 	}
-	handlers := []outbox.Handler{a.hooks}
+	handlers := []outbox.Handler{a.hooks, outbox.HandlerFunc(a.forgetNames)}
 	if a.mails != nil {
 		handlers = append(handlers, a.mails)
 	}
