@@ -98,7 +98,7 @@ func (a *api) serve(rt route) http.Handler {
 			if a.Observe != nil {
 				a.Observe(rt.ID, rec.counted(), a.Now().Sub(start))
 			}
-			if cut {
+			if cut || rec.status == statusGone { // net/http would answer 200 to whoever still reads
 				panic(http.ErrAbortHandler)
 			}
 		}()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"mime/multipart"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -124,6 +125,29 @@ func TestClientGoesAway(t *testing.T) {
 	}
 	if strings.Contains(w.log.String(), "level=ERROR") || strings.Contains(w.log.String(), "level=WARN") {
 		t.Errorf("somebody is called for a client that went away: %s", w.log)
+	}
+	release()
+}
+
+// Who has closed one half of the connection, or sent too slowly, still reads: no answer is none, never an empty 200.
+func TestHalfClosedIsNotAnswered(t *testing.T) {
+	w := newWorld(t)
+	release, at := w.ledger.block()
+	line, err := net.Dial("tcp", w.server.Listener.Addr().String())
+	w.must(err)
+	defer line.Close()
+	body := w.seatsBody("now", "A-A-1")
+	_, err = fmt.Fprintf(line, "POST /v1/holds HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s",
+		w.token("ann"), len(body), body)
+	w.must(err)
+	<-at
+	w.must(line.(*net.TCPConn).CloseWrite())
+	got, _ := io.ReadAll(line) // a reset is as good as an end
+	if len(got) > 0 {
+		t.Errorf("answered: %q", got)
+	}
+	if observed := <-w.answered; observed != "hold_make 499" {
+		t.Errorf("counted as %s", observed)
 	}
 	release()
 }
