@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -49,7 +50,7 @@ type (
 	webhookDead   struct{ webhookEndpoint }
 	webhookReplay struct {
 		webhookEndpoint
-		Message string    `xor:"what" required:"" help:"One message, by its id."`
+		Message string    `xor:"what" required:"" placeholder:"ID" help:"One message, by its id."`
 		Dead    bool      `xor:"what" required:"" help:"All that could not be delivered."`
 		Since   time.Time `xor:"what" required:"" help:"All made since a time, delivered or not: 2027-06-12T19:30:00Z."`
 	}
@@ -98,7 +99,7 @@ func (c *webhookAdd) Run(ctx context.Context, k *kong.Context) error {
 // ask does something to an endpoint.
 func (c *webhookEndpoint) ask(ctx context.Context, verb string, in app.WebhookRequest, out any) error {
 	in.Organizer = c.Organizer
-	return c.call(ctx, "POST", "/webhooks/"+c.Endpoint+"/"+verb, in, out)
+	return c.call(ctx, "POST", "/webhooks/"+url.PathEscape(c.Endpoint)+"/"+verb, in, out)
 }
 
 // Run makes a new secret and shows it.
