@@ -288,18 +288,24 @@ func (s *Service) Order(ctx context.Context, customer, order id.ID) (ledger.Orde
 // idempotent.
 const doAgainMax = 3
 
-// do gives a command to the ledger; a refusal is an error.
+// do gives a command to the ledger; a refusal is an error. Where one try had an unknown outcome and no later one could tell,
+// the outcome stays unknown.
 func (s *Service) do(ctx context.Context, c ledger.Command) (ledger.Result, error) {
 	var r ledger.Result
 	var err error
+	unknown := false
 	for range doAgainMax {
 		r, err = s.o.Shard.Do(ctx, c)
 		if fault.CodeOf(err) != fault.OutcomeUnknown || ctx.Err() != nil {
 			break
 		}
+		unknown = true
 	}
 	if err == nil && r.Fault != nil {
 		err = r.Fault
+	}
+	if code := fault.CodeOf(err); unknown && (code == fault.Busy || code == fault.Internal) {
+		err = fault.Wrap(fault.OutcomeUnknown, err)
 	}
 	return r, err
 }

@@ -87,3 +87,46 @@ func TestRefundsGoneWrong(t *testing.T) {
 		}},
 	})
 }
+
+// A failing shard does the first BeginPayment without saying so, and is then busy for everything.
+type failing struct {
+	Shard
+	busy bool
+}
+
+func (s *failing) Do(ctx context.Context, c ledger.Command) (ledger.Result, error) {
+	if s.busy {
+		return ledger.Result{}, &fault.Error{Code: fault.Busy}
+	}
+	if _, ok := c.(ledger.BeginPayment); ok {
+		s.busy = true
+		if _, err := s.Shard.Do(ctx, c); err != nil {
+			return ledger.Result{}, err
+		}
+		return ledger.Result{}, &fault.Error{Code: fault.OutcomeUnknown}
+	}
+	return s.Shard.Do(ctx, c)
+}
+
+// TestBeginUnknown: A2. Who attends an order that may have been begun is not forgotten because a later try failed.
+func TestBeginUnknown(t *testing.T) {
+	l := newLab(t)
+	store, webhooks := openers["model"](t, l)
+	w := newWorld(t, l, store, webhooks, false)
+	defer w.close()
+	whole := w.options.Shard
+	w.options.Shard = &failing{Shard: whole}
+	w.restart()
+	named := map[id.ID]bool{}
+	r := w.request(w.hold(alice, 0), sandbox.TokenSure, "k")
+	r.Before = func(_ context.Context, order id.ID) error { named[order] = true; return nil }
+	r.Unused = func(_ context.Context, order id.ID) { delete(named, order) }
+	w.bookFails(r, fault.OutcomeUnknown)
+	w.options.Shard = whole
+	w.restart()
+	o := w.mustBook(r)
+	w.wantState(o, ledger.OrderPaid)
+	if !named[o.ID] || len(named) != 1 {
+		t.Errorf("orders with attendees: %v; the order is %d", named, o.ID)
+	}
+}
