@@ -137,10 +137,16 @@ func (a *App) ImportEvents(ctx context.Context, in ImportRequest) ([]AdminEvent,
 			return nil, err
 		}
 		shown.Action = done[i].Action
+		if action := importActions[done[i].Action]; action != "" {
+			a.logged(ctx, organizer.ID, action, shown.ID)
+		}
 		all = append(all, shown)
 	}
 	return all, a.loadIfServing(ctx)
 }
+
+// importActions are the audit log's words for what an import did with an event.
+var importActions = map[string]string{"created": "event.make", "updated": "event.change"}
 
 func (a *App) loadIfServing(ctx context.Context) error {
 	if a.Inventory == nil {
@@ -202,12 +208,14 @@ func (a *App) adminVerb(ctx context.Context, event, verb string) (AdminEvent, er
 		if err != nil {
 			return AdminEvent{}, err
 		}
+		a.logged(ctx, e.Organizer, "event.restart", event)
 		return a.adminEvent(ctx, e)
 	}
 	e, err := a.Catalog.Change(ctx, number, catalog.Verb(verb))
 	if err != nil {
 		return AdminEvent{}, err
 	}
+	a.logged(ctx, e.Organizer, "event."+verb, event)
 	shown, err := a.adminEvent(ctx, &e)
 	if err != nil {
 		return shown, err

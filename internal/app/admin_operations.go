@@ -102,9 +102,11 @@ func (a *App) rotateKeys(ctx context.Context, purpose keys.Purpose) ([]AdminKey,
 		if purpose == "" && !rotatable(r.Purpose) {
 			continue
 		}
-		if _, err := a.Keys.Rotate(ctx, r.Purpose); err != nil {
+		made, err := a.Keys.Rotate(ctx, r.Purpose)
+		if err != nil {
 			return nil, err
 		}
+		a.logged(ctx, 0, "keys.rotate", made.KID)
 		a.Log.InfoContext(ctx, "a new key", "purpose", r.Purpose)
 	}
 	if !known {
@@ -200,6 +202,7 @@ func (a *App) exportCustomer(ctx context.Context, s *identity.Service, customer 
 	if err != nil {
 		return nil, err
 	}
+	a.logged(ctx, 0, "customer.export", customer.Text(id.Customer))
 	e := personExport(&p, customer)
 	if err := a.exportBookings(ctx, e, customer); err != nil {
 		return nil, err

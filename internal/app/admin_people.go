@@ -72,6 +72,20 @@ func (a *App) openPeople(ctx context.Context, mail identity.Sender) (*identity.S
 	return identity.NewService(ctx, identity.ServiceOptions{Store: a.Control.People(), Keys: a.Keys, Mail: mail, NewID: a.NewID, Log: a.Log})
 }
 
+// logged writes into the audit log what a command has done, by the words that the API has for it. What was done is done: a log
+// that is away is an error of ours. organizer is 0 for what is the whole program's.
+func (a *App) logged(ctx context.Context, organizer id.ID, action, target string) {
+	number, err := a.NewID(0)
+	if err == nil {
+		err = a.Control.People().Write(ctx, identity.Entry{
+			ID: number, At: time.Now().UTC().Truncate(time.Millisecond), Organizer: organizer, Action: action, Target: target,
+		})
+	}
+	if err != nil {
+		a.Log.ErrorContext(ctx, "alert: the audit log could not be written", "action", action, "target", target, "error", err)
+	}
+}
+
 // noMail is the sender of a program that sends none: the command shows what a mail would bring.
 type noMail struct{}
 

@@ -2,10 +2,14 @@ package app
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"onsale/internal/id"
 	"onsale/internal/identity"
+	"onsale/internal/venue"
 )
 
 // The commands about organizers' people, on a folder and on a running server.
@@ -88,6 +92,57 @@ func peopleCommands(t *testing.T, c *Client) {
 	}
 	if found != 1 {
 		t.Errorf("%+v is %d times in %+v", o, found, all)
+	}
+}
+
+// What an operator's command changes stands in the audit log beside what organizers change, by the same words.
+func TestCommandsAreInTheAuditLog(t *testing.T) {
+	s := settings(folder(t))
+	c := dialed(t, s)
+	ctx := t.Context()
+	arena := venue.Generate(venue.GenerateOptions{Seats: 100})
+	plan, err := arena.Encode()
+	must(t, err)
+	file := ImportRequest{File: DemoFile(arena, time.Now(), time.Minute, time.Minute), Plan: plan}
+	var events []AdminEvent
+	for range 2 { // what changes nothing is no entry
+		must(t, c.Call(ctx, "POST", "/events", file, &events))
+	}
+	event := events[0].ID
+	must(t, c.Call(ctx, "POST", "/events/"+event+"/pause", nil, &AdminEvent{}))
+	var hook AdminWebhook
+	must(t, c.Call(ctx, "POST", "/webhooks/add", WebhookRequest{URL: "https://example.com/hook"}, &hook))
+	for _, verb := range []string{"rotate", "off", "remove"} {
+		must(t, c.Call(ctx, "POST", "/webhooks/"+hook.ID+"/"+verb, WebhookRequest{}, &AdminWebhook{}))
+	}
+	must(t, c.Call(ctx, "POST", "/keys/rotate", RotateRequest{Purpose: "ticket"}, &[]AdminKey{}))
+	must(t, c.Call(ctx, "POST", "/organizers", OrganizerRequest{Key: "hall", Name: "Hall", Owner: "ann@example.com"}, &AdminOrganizer{}))
+	must(t, c.Call(ctx, "POST", "/customers/export", CustomerRequest{Who: "ann@example.com"}, &CustomerExport{}))
+	must(t, c.Close())
+
+	a, err := Open(ctx, s)
+	must(t, err)
+	defer func() { must(t, a.Close(ctx)) }()
+	house, err := a.organizer(ctx)
+	must(t, err)
+	actions := func(organizer id.ID) (all []string) {
+		log, err := a.Control.People().List(ctx, organizer, 0, 100)
+		must(t, err)
+		for _, e := range log {
+			if e.Actor != 0 || e.Target == "" || e.At.IsZero() {
+				t.Errorf("%+v", e)
+			}
+			all = append([]string{e.Action}, all...)
+		}
+		return all
+	}
+	if got, want := actions(house.ID), []string{"event.make", "event.pause", "webhook.make", "webhook.rotate", "webhook.change", "webhook.remove"}; !slices.Equal(got, want) {
+		t.Errorf("the house's log has %q, want %q", got, want)
+	}
+	for _, want := range []string{"keys.rotate", "customer.export"} {
+		if all := actions(0); !slices.Contains(all, want) {
+			t.Errorf("%q is not in %q", want, all)
+		}
 	}
 }
 

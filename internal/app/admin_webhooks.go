@@ -95,6 +95,7 @@ func (a *App) adminWebhooks(mux *http.ServeMux) {
 
 // A webhookCall is one request, read.
 type webhookCall struct {
+	app       *App
 	ctx       context.Context
 	service   *webhook.Service
 	organizer id.ID
@@ -103,7 +104,7 @@ type webhookCall struct {
 }
 
 func (a *App) webhookCall(r *http.Request) (c webhookCall, err error) {
-	c.ctx = r.Context()
+	c.app, c.ctx = a, r.Context()
 	if err := json.NewDecoder(io.LimitReader(r.Body, webhookRequestMax)).Decode(&c.in); err != nil {
 		return c, fault.New(fault.BadRequest, "not a request about webhooks: %v", err)
 	}
@@ -142,6 +143,13 @@ func shown(e *webhook.Endpoint) AdminWebhook {
 	return AdminWebhook{ID: e.ID.Text(webhook.Prefix), URL: e.URL, Kinds: e.Kinds, On: e.On, Created: e.Created}
 }
 
+// logged writes what was done to an endpoint into the audit log, unless it was refused.
+func (c webhookCall) logged(action string, endpoint id.ID, err error) {
+	if err == nil {
+		c.app.logged(c.ctx, c.organizer, action, endpoint.Text(webhook.Prefix))
+	}
+}
+
 func (c webhookCall) list() (any, error) {
 	all, counts, err := c.service.List(c.ctx, c.organizer)
 	if err != nil {
@@ -158,13 +166,16 @@ func (c webhookCall) list() (any, error) {
 
 func (c webhookCall) add() (any, error) {
 	e, secret, err := c.service.Add(c.ctx, c.organizer, c.in.URL, c.in.Kinds)
+	c.logged("webhook.make", e.ID, err)
 	one := shown(&e)
 	one.Secret = secret
 	return one, err
 }
 
 func (c webhookCall) remove() (any, error) {
-	return struct{}{}, c.service.Remove(c.ctx, c.organizer, c.endpoint)
+	err := c.service.Remove(c.ctx, c.organizer, c.endpoint)
+	c.logged("webhook.remove", c.endpoint, err)
+	return struct{}{}, err
 }
 
 func (c webhookCall) turn(on bool) (any, error) {
@@ -173,6 +184,7 @@ func (c webhookCall) turn(on bool) (any, error) {
 		return nil, err
 	}
 	e, err = c.service.Change(c.ctx, c.organizer, c.endpoint, e.URL, e.Kinds, on)
+	c.logged("webhook.change", c.endpoint, err)
 	return shown(&e), err
 }
 
@@ -183,6 +195,7 @@ func (c webhookCall) rotate() (any, error) {
 	}
 	one := shown(&e)
 	one.Secret, err = c.service.Rotate(c.ctx, c.organizer, c.endpoint)
+	c.logged("webhook.rotate", c.endpoint, err)
 	return one, err
 }
 
@@ -203,5 +216,6 @@ func (c webhookCall) dead() (any, error) {
 
 func (c webhookCall) replay() (any, error) {
 	n, err := c.service.Replay(c.ctx, c.organizer, c.endpoint, webhook.Replay{Message: c.in.Message, Dead: c.in.Dead, Since: c.in.Since})
+	c.logged("webhook.replay", c.endpoint, err)
 	return n, err
 }
