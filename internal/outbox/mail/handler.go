@@ -68,6 +68,9 @@ func (h *Handler) Handle(ctx context.Context, n ledger.Notice) error {
 	if errors.Is(err, ErrUnknown) {
 		return nil // what it is about is gone: there is nobody to tell
 	}
+	if err == nil {
+		jobs, err = h.reachable(ctx, jobs)
+	}
 	if err != nil || len(jobs) == 0 {
 		return err
 	}
@@ -76,6 +79,24 @@ func (h *Handler) Handle(ctx context.Context, n ledger.Notice) error {
 	}
 	h.wake()
 	return nil
+}
+
+// reachable leaves out jobs for those who cannot be written to (the desk would drop them as soon as it looks): to read that
+// costs far less than to write a job and its end, and the notices behind it wait for that.
+func (h *Handler) reachable(ctx context.Context, jobs []Job) ([]Job, error) {
+	var reached []Job
+	for _, j := range jobs {
+		if j.Customer != 0 {
+			switch to, err := h.facts.Person(ctx, j.Customer); {
+			case errors.Is(err, ErrUnknown), err == nil && to.Email == "":
+				continue
+			case err != nil:
+				return nil, err
+			}
+		}
+		reached = append(reached, j)
+	}
+	return reached, nil
 }
 
 type maker func(h *Handler, ctx context.Context, n ledger.Notice, b body) ([]Job, error)

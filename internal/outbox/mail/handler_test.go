@@ -181,6 +181,14 @@ func TestWhoHasNoAddressGetsNone(t *testing.T) {
 	w.notice(ledger.NoticePaid, 2, "", order)
 	w.notice(ledger.NoticePaid, 2, "", order+5) // and of an order that is not there, nothing is said
 	w.sent()
+	if s := w.desk.Stats(); s.NoAddress != 0 || s.Dead != 0 { // there was not even a job
+		t.Errorf("%+v", s)
+	}
+	// Who has lost it since the notice gets none either.
+	w.facts.set(func() { w.facts.people[nobody] = mail.Person{Customer: nobody, Email: "soon@example.com"} })
+	w.notice(ledger.NoticePaid, 3, "", order)
+	w.facts.set(func() { w.facts.people[nobody] = mail.Person{Customer: nobody} })
+	w.sent()
 	if s := w.desk.Stats(); s.NoAddress != 1 || s.Dead != 0 {
 		t.Errorf("%+v", s)
 	}
