@@ -15,8 +15,9 @@ import (
 
 // How long people wait for money that is on its way, and how often they look.
 const (
-	takenWait = 40 * time.Second // for the payment to be taken: before, nothing can be given back of it
+	takenWait = 90 * time.Second // for the payment to be taken: before, nothing can be given back of it
 	lookEvery = 500 * time.Millisecond
+	lookMost  = 5 * time.Second // while a payment is not taken, each pause is longer than the one before
 )
 
 // afterwards goes on with a booking that is paid, beside the counter.
@@ -68,13 +69,14 @@ func (v *visit) call(name, method, path string) call {
 
 // taken makes a call again and again as long as its answer is that the payment is still under way.
 func (v *visit) taken(ctx context.Context, q call) (answer, error) {
-	for end := time.Now().Add(takenWait); ; {
+	pause := lookEvery
+	for end := time.Now().Add(takenWait); ; pause = min(pause*3/2, lookMost) {
 		a, err := v.client.do(ctx, q, v.random)
 		if err != nil || a.code() != fault.PaymentInProgress || time.Now().After(end) {
 			return a, err
 		}
 		q.drop = false
-		if !sleep(ctx, lookEvery) {
+		if !sleep(ctx, pause) {
 			return a, ctx.Err()
 		}
 	}
