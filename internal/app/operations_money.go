@@ -263,10 +263,10 @@ func (c *comparison) rebuildOne(ctx context.Context, b *backSince) (bool, error)
 		refund.IDs = append(refund.IDs, number)
 	}
 	result, err := c.Batcher.Do(ctx, refund)
-	if err != nil {
-		return false, err
+	if result.Fault != nil { // a refusal is for the operator to see: it is listed
+		return false, nil
 	}
-	return result.Fault == nil, nil // a refusal is for the operator to see: it is listed
+	return err == nil, err
 }
 
 // recoverAll settles what is open, as the server's recovery job does.

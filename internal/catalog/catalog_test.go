@@ -19,10 +19,11 @@ import (
 	"onsale/internal/fault"
 	"onsale/internal/id"
 	"onsale/internal/ledger"
+	"onsale/internal/ledger/decide"
 	"onsale/internal/venue"
 )
 
-// books is a ledger that knows only SetEvent, as the model does it, and can be away.
+// books is a ledger that knows only SetEvent, refuses what the real ones refuse, and can be away.
 type books struct {
 	mu       sync.Mutex
 	events   map[id.ID]ledger.Event
@@ -39,14 +40,18 @@ func (b *books) Do(_ context.Context, command ledger.Command) (ledger.Result, er
 		return ledger.Result{}, b.away
 	}
 	c := command.(ledger.SetEvent)
+	refuse := func(f *fault.Error) (ledger.Result, error) { return ledger.Result{Fault: f}, f } // both, as the batcher says it
 	old, there := b.events[c.Event.ID]
 	switch {
 	case there && c.Event.Version < old.Version:
-		return ledger.Result{Fault: fault.New(fault.Conflict, "older")}, nil
+		return refuse(fault.New(fault.Conflict, "older"))
 	case there && c.Event.Version == old.Version:
 		return ledger.Result{Repeat: true}, nil
 	case !there && c.Layout == nil:
-		return ledger.Result{Fault: &fault.Error{Code: fault.Invalid, Field: "layout"}}, nil
+		return refuse(&fault.Error{Code: fault.Invalid, Field: "layout"})
+	}
+	if err := decide.Validate(&c.Event, c.Layout); err != nil {
+		return refuse(fault.Of(err))
 	}
 	if !there {
 		b.layouts++
@@ -610,5 +615,37 @@ func TestStoredEventsKeepTheirForm(t *testing.T) {
 	// D5: what is stored is read by the next version too, so a change of form is a change of FormatVersion.
 	if string(got)+"\n" != string(want) {
 		t.Errorf("the stored form has changed (UPDATE_GOLDEN=1 writes it):\n%s", got)
+	}
+}
+
+// A draft may leave out when its sale opens: the ledger takes it all the same, and later versions too.
+func TestADraftWithoutAnOpeningIsSent(t *testing.T) {
+	w := newWorld(t)
+	draft := w.file(t, func(text string) string {
+		text = strings.Replace(text, "sale: {opens: 2027-03-01T10:00}", "state: draft", 1)
+		return text
+	})
+	done, err := w.Import(t.Context(), w.organizer, draft)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range done {
+		if l := w.books.event(d.Event.ID); l.Version != 1 || l.State != ledger.Draft || l.SaleOpens >= l.SaleCloses {
+			t.Errorf("the ledger has %+v", l)
+		}
+	}
+	if _, err := w.Import(t.Context(), w.organizer, w.file(t, func(text string) string { return text })); err != nil {
+		t.Errorf("the sale's opening is said later: %v", err)
+	}
+	// What the ledger has never heard of is told to it with its seats, whichever change comes next.
+	delete(w.books.events, done[0].Event.ID)
+	if _, err := w.Change(t.Context(), done[0].Event.ID, catalog.VerbPause); err != nil && fault.CodeOf(err) != fault.Conflict {
+		t.Errorf("a change after a crash: %v", err)
+	}
+	if _, err := w.Heal(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if l := w.books.event(done[0].Event.ID); l.Version == 0 {
+		t.Error("the ledger still does not know the event")
 	}
 }

@@ -245,22 +245,22 @@ func (s *Service) send(ctx context.Context, e *Event) error {
 			return err
 		}
 	}
-	result, err := s.o.Ledger.Do(ctx, command)
-	if err == nil && result.Fault != nil && command.Layout == nil && wantsLayout(result.Fault) {
+	result, err := s.o.Ledger.Do(ctx, command) // a refusal is result.Fault and err both
+	if command.Layout == nil && wantsLayout(result.Fault) {
 		// The ledger has never heard of the event: its first version was lost on the way.
 		if command.Layout, err = LedgerLayout(plan, e.PlanHash); err != nil {
 			return err
 		}
 		result, err = s.o.Ledger.Do(ctx, command)
 	}
-	if err != nil {
-		return fmt.Errorf("the ledger was not told of event %s: %w", e.ID.Text(id.Event), err)
-	}
 	if result.Fault != nil && result.Fault.Code == fault.Conflict && s.overtaken(ctx, e) {
 		return nil // the version after this one came first, and was sent by who made it
 	}
 	if result.Fault != nil {
 		return fmt.Errorf("the ledger refuses version %d of event %s: %w", e.Version, e.ID.Text(id.Event), result.Fault)
+	}
+	if err != nil {
+		return fmt.Errorf("the ledger was not told of event %s: %w", e.ID.Text(id.Event), err)
 	}
 	return s.o.Store.MarkSent(ctx, e.ID, e.Version)
 }
@@ -271,4 +271,6 @@ func (s *Service) overtaken(ctx context.Context, e *Event) bool {
 	return err == nil && current.Version > e.Version
 }
 
-func wantsLayout(f *fault.Error) bool { return f.Code == fault.Invalid && f.Field == "layout" }
+func wantsLayout(f *fault.Error) bool {
+	return f != nil && f.Code == fault.Invalid && f.Field == "layout"
+}

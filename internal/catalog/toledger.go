@@ -23,7 +23,7 @@ func (e *Event) LedgerEvent(plan *venue.Plan) (ledger.Event, error) {
 	if !e.SaleOpens.IsZero() {
 		l.SaleOpens = ledger.TimeOf(e.SaleOpens)
 	} else { // only a draft, which sells nothing
-		l.SaleOpens = l.SaleCloses
+		l.SaleOpens = l.SaleCloses - 1 // a ledger's window is never empty
 	}
 	state, ok := e.State.ledgerState()
 	if !ok {
