@@ -77,6 +77,25 @@ func TestRefundsGoneWrong(t *testing.T) {
 			w.wantNow(o.ID, ledger.OrderPaid, "")
 			return []int64{-50}
 		}},
+		{"A16: a payment to be given back, of which the provider says that it never was one, is told of", func(w *world) []int64 {
+			if w.options.Authorize { // then it was let go at once
+				return nil
+			}
+			p := w.twist(nil)
+			p.refund = func(string) error { return payment.Unknown("refund", errAway) }
+			o := w.mustBook(w.request(w.hold(alice, 0), sandbox.Token(sandbox.FaultWrongAmount), "k"))
+			w.wantAlerts("a payment is given back")
+			p.lookup = func(order string) ([]payment.Payment, error) {
+				return []payment.Payment{{ID: w.paymentOf(o.ID), OrderID: order, State: payment.Cancelled}}, nil
+			}
+			for range 5 {
+				w.pass(2 * minute)
+				w.recover()
+			}
+			w.wantAlerts("cannot give a payment back")
+			w.untwist()
+			return nil
+		}},
 		{"a payment that is given back whole is no news to its webhook", func(w *world) []int64 {
 			o := w.mustBook(w.request(w.hold(alice, 0), sandbox.Token(sandbox.FaultWrongAmount), "k"))
 			w.wantAlerts("a payment is given back")
@@ -86,6 +105,16 @@ func TestRefundsGoneWrong(t *testing.T) {
 			return nil
 		}},
 	})
+}
+
+// paymentOf is the only payment that the ledger knows of an order.
+func (w *world) paymentOf(order id.ID) string {
+	w.Helper()
+	known, err := w.store.Payments(context.Background(), order)
+	if err != nil || len(known) != 1 {
+		w.Fatalf("payments of order %d: %v, %v", order, known, err)
+	}
+	return known[0].ID
 }
 
 // A failing shard does the first BeginPayment without saying so, and is then busy for everything.

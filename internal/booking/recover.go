@@ -221,7 +221,7 @@ func (r *round) payments(ctx context.Context) error {
 	r.full = r.full || len(open) == most
 	return each(ctx, r, open, func(p ledger.OpenPayment) {
 		if p.Refund != nil {
-			done := r.try(ctx, doGiveBack, refundKey(*p.Refund), p.Refund.Order, func(ctx context.Context) error {
+			done := r.try(ctx, doGiveBack, p.Refund.Key(), p.Refund.Order, func(ctx context.Context) error {
 				return r.giveBack(ctx, *p.Refund)
 			})
 			if done {

@@ -90,17 +90,15 @@ func (s *Service) moneyBack(ctx context.Context, order id.ID) error {
 	for _, r := range refunds {
 		if r.State == ledger.RefundRequested && r.Refused == "" && s.retries.due(retryKey(r), now) {
 			err := s.giveBack(ctx, r)
-			s.ended(ctx, doGiveBack, refundKey(r), r.Order, now, err)
+			s.ended(ctx, doGiveBack, r.Key(), r.Order, now, err)
 			all = errors.Join(all, err)
 		}
 	}
 	return errors.Join(all, s.releaseOf(ctx, order))
 }
 
-// refundKey names the work of giving one refund's money back, for retries.
-func refundKey(r ledger.Refund) string { return r.Key() }
-
-func retryKey(r ledger.Refund) string { return doGiveBack + refundKey(r) }
+// retryKey names the work of giving one refund's money back, for retries.
+func retryKey(r ledger.Refund) string { return doGiveBack + r.Key() }
 
 // releaseOf gives back the seats of an order's refunds whose money is back.
 func (s *Service) releaseOf(ctx context.Context, order id.ID) error {
@@ -196,8 +194,8 @@ func (s *Service) newIDs(n int) ([]id.ID, error) {
 	return ids, nil
 }
 
-// errNoMoney says that the provider has nothing of a payment that a refund of tickets must come from.
-var errNoMoney = errors.New("the payment is not captured at the provider")
+// errNoMoney says that the provider has nothing of a payment that something must be given back of.
+var errNoMoney = errors.New("the provider has no money of it")
 
 // refundTickets gives back a part of a captured payment. What is not certain is tried again.
 func (s *Service) refundTickets(ctx context.Context, p payment.Payment, r ledger.Refund) error {

@@ -110,7 +110,7 @@ func (s *Service) giveBackNow(ctx context.Context, r ledger.Refund) {
 	if err != nil || !s.retries.due(retryKey(r), now) {
 		return
 	}
-	s.ended(ctx, doGiveBack, refundKey(r), r.Order, now, s.giveBack(ctx, r))
+	s.ended(ctx, doGiveBack, r.Key(), r.Order, now, s.giveBack(ctx, r))
 }
 
 // fail ends an order after the provider's final no.
@@ -299,7 +299,7 @@ func (s *Service) givePayment(ctx context.Context, p payment.Payment, r ledger.R
 		}
 		record.State = ledger.PaymentRefunded
 	default:
-		return fmt.Errorf("payment %s is %s: there is nothing to give back yet", p.ID, p.State)
+		return fmt.Errorf("payment %s is %s: %w", p.ID, p.State, errNoMoney)
 	}
 	_, err := s.do(ctx, record)
 	return err
