@@ -64,8 +64,8 @@ type MemberRequest struct {
 	Locale string `json:"locale,omitempty"`
 }
 
-// personBodyMax bounds the body of a command about people.
-const personBodyMax = 64 << 10
+// commandBodyMax bounds the body of a command, but for files.
+const commandBodyMax = 64 << 10
 
 // openPeople makes the service of people, which the caller runs where its mails are to be sent.
 func (a *App) openPeople(ctx context.Context, mail identity.Sender) (*identity.Service, error) {
@@ -125,28 +125,28 @@ type adminPeople struct {
 }
 
 func readBody(r *http.Request, into any) error {
-	if err := json.NewDecoder(io.LimitReader(r.Body, personBodyMax)).Decode(into); err != nil {
+	if err := json.NewDecoder(io.LimitReader(r.Body, commandBodyMax)).Decode(into); err != nil {
 		return fault.New(fault.BadRequest, "the command's body cannot be read: %v", err)
 	}
 	return nil
 }
 
 func (p *adminPeople) organizer(r *http.Request) (catalog.Organizer, error) {
-	o, found, err := p.byKey(r.Context(), r.PathValue("key"))
-	if err == nil && !found {
-		err = fault.New(fault.NotFound, "there is no organizer %q; see onsale organizer list", r.PathValue("key"))
-	}
-	return o, err
+	return p.a.organizerByKey(r.Context(), r.PathValue("key"))
 }
 
-func (p *adminPeople) byKey(ctx context.Context, key string) (catalog.Organizer, bool, error) {
-	all, err := p.a.Control.Catalog().Organizers(ctx)
+// organizerByKey is one. Fault: not_found.
+func (a *App) organizerByKey(ctx context.Context, key string) (catalog.Organizer, error) {
+	all, err := a.Control.Catalog().Organizers(ctx)
 	for _, o := range all {
 		if o.Key == key {
-			return o, true, nil
+			return o, nil
 		}
 	}
-	return catalog.Organizer{}, false, err
+	if err == nil {
+		err = fault.New(fault.NotFound, "there is no organizer %q; see onsale organizer list", key)
+	}
+	return catalog.Organizer{}, err
 }
 
 func adminOrganizer(o catalog.Organizer) AdminOrganizer {
@@ -176,8 +176,9 @@ func (p *adminPeople) add(r *http.Request, s *identity.Service) (any, error) {
 		}
 	}
 	ctx := r.Context()
-	o, found, err := p.byKey(ctx, in.Key)
-	if err != nil {
+	o, err := p.a.organizerByKey(ctx, in.Key)
+	found := err == nil
+	if err != nil && fault.CodeOf(err) != fault.NotFound {
 		return nil, err
 	}
 	if found && o.Name != in.Name {

@@ -3,10 +3,7 @@ package app
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
-	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"onsale/internal/fault"
@@ -47,9 +44,6 @@ type WebhookRequest struct {
 	Dead      bool      `json:"dead,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
 }
-
-// webhookRequestMax bounds a request of commands.
-const webhookRequestMax = 64 << 10
 
 // webhookSealer seals the secrets of endpoints with the master key, each for its endpoint's name.
 type webhookSealer struct{ master keys.Master }
@@ -105,38 +99,29 @@ type webhookCall struct {
 
 func (a *App) webhookCall(r *http.Request) (c webhookCall, err error) {
 	c.app, c.ctx = a, r.Context()
-	if err := json.NewDecoder(io.LimitReader(r.Body, webhookRequestMax)).Decode(&c.in); err != nil {
-		return c, fault.New(fault.BadRequest, "not a request about webhooks: %v", err)
+	if err := readBody(r, &c.in); err != nil {
+		return c, err
 	}
 	if text := r.PathValue("endpoint"); text != "" {
 		if c.endpoint, err = id.Parse(webhook.Prefix, text); err != nil {
 			return c, fault.New(fault.NotFound, "%q is not a webhook's id; see onsale webhook list", text)
 		}
 	}
-	if c.organizer, err = a.organizerByKey(c.ctx, c.in.Organizer); err != nil {
+	if c.organizer, err = a.organizerID(c.ctx, c.in.Organizer); err != nil {
 		return c, err
 	}
 	c.service, err = a.webhookService(nil)
 	return c, err
 }
 
-func (a *App) organizerByKey(ctx context.Context, key string) (id.ID, error) {
+// organizerID is the organizer of a key, "" for the house.
+func (a *App) organizerID(ctx context.Context, key string) (id.ID, error) {
 	if key == "" {
 		house, err := a.organizer(ctx)
 		return house.ID, err
 	}
-	all, err := a.Control.Catalog().Organizers(ctx)
-	if err != nil {
-		return 0, err
-	}
-	var known []string
-	for _, o := range all {
-		if o.Key == key {
-			return o.ID, nil
-		}
-		known = append(known, o.Key)
-	}
-	return 0, fault.New(fault.NotFound, "there is no organizer %q; there are: %s", key, strings.Join(known, ", "))
+	o, err := a.organizerByKey(ctx, key)
+	return o.ID, err
 }
 
 func shown(e *webhook.Endpoint) AdminWebhook {
