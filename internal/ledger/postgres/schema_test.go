@@ -4,14 +4,17 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/jackc/pgx/v5"
+	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
 	"onsale/internal/ledger/postgres"
@@ -48,6 +51,82 @@ func TestSchemasAreEqual(t *testing.T) {
 	defer conn.Close(ctx)
 	if diff := cmp.Diff(sqliteSchema(t, lite), postgresSchema(t, conn)); diff != "" {
 		t.Errorf("-SQLite +PostgreSQL\n%s", diff)
+	}
+}
+
+// first are the migrations with which the kernel sold: number 1 alone.
+func first(t *testing.T, all fs.FS) fs.FS {
+	t.Helper()
+	text, err := fs.ReadFile(all, "00001_shard.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fstest.MapFS{"00001_shard.sql": {Data: text}}
+}
+
+// What was sold before refunds were possible is ready for them: each ticket knows its place, and what a refused capture
+// took back is gone.
+func TestWhatWasSoldBeforeRefunds(t *testing.T) {
+	ctx := context.Background()
+	file := "file:" + filepath.Join(t.TempDir(), "x.db")
+	database := pgserver.DatabaseForTest(t)
+	for _, d := range []struct {
+		driver, dsn, schema string
+		dialect             sqlmigrate.Dialect
+		all                 fs.FS
+	}{{"sqlite", file, "", sqlmigrate.SQLite, sqlite.Migrations()}, {"pgx", database, postgres.Schema, sqlmigrate.Postgres, postgres.Migrations()}} {
+		t.Run(d.driver, func(t *testing.T) {
+			db, err := sql.Open(d.driver, d.dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			if _, err := sqlmigrate.Up(ctx, db, d.dialect, d.schema, first(t, d.all)); err != nil {
+				t.Fatal(err)
+			}
+			in := func(query string) string {
+				return strings.ReplaceAll(query, "#", strings.TrimPrefix(d.schema+".", "."))
+			}
+			for _, plant := range []string{
+				`INSERT INTO #holds (hold_id, event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at) VALUES
+					(1, 9, 8, 4, -1, '[[1],[27,1,0,5,0,0,5],[28,1,0,5,0,0,5]]', '[]', 'EUR', 1, 2), (2, 9, 8, 2, -1, '[[1],[30,1,0,5,0,0,5],[31,1,0,5,0,0,5]]', '[]', 'EUR', 1, 2)`,
+				`INSERT INTO #orders (order_id, hold_id, event_id, customer_id, state, reason, amount, currency, provider, created_at, updated_at) VALUES
+					(11, 1, 9, 8, 2, '', 10, 'EUR', 'p', 1, 1), (12, 2, 9, 8, 5, 'capture_refused', 10, 'EUR', 'p', 1, 1)`,
+				`INSERT INTO #tickets (ticket_id, order_id, event_id, customer_id, state, seat_index, category, total) VALUES
+					(101, 11, 9, 8, 1, 27, 0, 5), (102, 11, 9, 8, 1, 28, 0, 5), (103, 12, 9, 8, 3, 30, 0, 5), (104, 12, 9, 8, 3, 31, 0, 5)`,
+				`INSERT INTO #refunds (refund_id, order_id, provider, payment_id, state, amount, currency, reason, created_at) VALUES (21, 12, 'p', 'x', 3, 0, 'EUR', 'capture_refused', 1)`,
+			} {
+				if _, err := db.Exec(in(plant)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := sqlmigrate.Up(ctx, db, d.dialect, d.schema, d.all); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			rows, err := db.Query(in(`SELECT ticket_id, place, gone, refund_id FROM #tickets ORDER BY ticket_id`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer rows.Close()
+			for rows.Next() {
+				var n [4]int64
+				if err := rows.Scan(&n[0], &n[1], &n[2], &n[3]); err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, fmt.Sprint(n))
+			}
+			want := []string{"[101 0 0 0]", "[102 1 0 0]", "[103 0 1 21]", "[104 1 1 21]"}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+			for hold, want := range map[int]string{1: `[[1],[27,1,0,5,0,0,5],[28,1,0,5,0,0,5]]`, 2: `[[2],[30,1,0,5,0,0,5,1],[31,1,0,5,0,0,5,1]]`} {
+				var lines string
+				if err := db.QueryRow(in(fmt.Sprintf(`SELECT lines FROM #holds WHERE hold_id = %d`, hold))).Scan(&lines); err != nil || lines != want {
+					t.Errorf("hold %d has %s, %v; want %s", hold, lines, err, want)
+				}
+			}
+		})
 	}
 }
 

@@ -24,6 +24,14 @@ ALTER TABLE tickets ADD COLUMN gone INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX tickets_passed_on ON tickets (customer_id, ticket_id) WHERE was_id <> 0;
 CREATE INDEX orders_event ON orders (event_id, order_id);
 
+-- What was sold before: tickets are in the order of their hold's places, and only a refused capture made one void.
+UPDATE tickets SET place = (SELECT count(*) FROM tickets o WHERE o.order_id = tickets.order_id AND o.ticket_id < tickets.ticket_id);
+UPDATE tickets SET gone = 1, refund_id = COALESCE((SELECT max(r.refund_id) FROM refunds r WHERE r.order_id = tickets.order_id AND r.reason = 'capture_refused'), 0)
+  WHERE state = 3;
+-- Their holds' lines get the mark of version 2 (see ledger/decide codec): [[1],[…7 numbers],…] becomes [[2],[…,1],…].
+UPDATE holds SET lines = '[[2],' || replace(substr(lines, 6, length(lines) - 7), '],[', ',1],[') || ',1]]'
+  WHERE lines LIKE '[[1],%' AND hold_id IN (SELECT o.hold_id FROM orders o WHERE o.state = 5 AND o.reason = 'capture_refused');
+
 -- A use of a ticket at a door, as a fact: never overwritten (E6).
 CREATE TABLE checkins (
   event_id  INTEGER NOT NULL,
