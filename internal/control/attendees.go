@@ -1,9 +1,11 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"time"
 
 	"onsale/internal/id"
@@ -107,7 +109,8 @@ func (s peopleStore) ExportCustomer(ctx context.Context, customer id.ID) (identi
 func (s peopleStore) EraseCustomer(ctx context.Context, customer id.ID, now time.Time, evenLastOwner bool) error {
 	return wrap("erasing a customer", s.again(ctx, func(tx *sql.Tx) error {
 		// Organizers before the customer, as putRole has it.
-		if err := s.leaveOrganizers(ctx, tx, customer, evenLastOwner); err != nil {
+		left, err := s.leaveOrganizers(ctx, tx, customer, evenLastOwner)
+		if err != nil {
 			return err
 		}
 		// First the row that lockCustomer locks: who signs in at the same time has come before, or sees it.
@@ -118,6 +121,10 @@ func (s peopleStore) EraseCustomer(ctx context.Context, customer id.ID, now time
 			if _, err := tx.ExecContext(ctx, s.q(statement), int64(customer), millis(now)); err != nil {
 				return err
 			}
+		}
+		// Nobody can give them another role now. One that they got before this is of an organizer that is not locked yet.
+		if now, err := s.organizersOf(ctx, tx, customer); err != nil || !slices.Equal(now, left) {
+			return cmp.Or(err, errMeanwhile)
 		}
 		for _, statement := range []string{
 			`DELETE FROM {invitations} WHERE by_id = $1 OR email IN (SELECT sub FROM {identities} WHERE issuer = 'email' AND customer_id = $1)`,
@@ -134,39 +141,31 @@ func (s peopleStore) EraseCustomer(ctx context.Context, customer id.ID, now time
 	}))
 }
 
-func (s peopleStore) leaveOrganizers(ctx context.Context, tx *sql.Tx, customer id.ID, evenLastOwner bool) error {
-	organizers, err := organizersOf(ctx, tx, s.q(`SELECT organizer_id FROM {roles} WHERE customer_id = $1 ORDER BY organizer_id`), customer)
+// leaveOrganizers locks the organizers of a customer's roles, and answers them. ErrLastOwner.
+func (s peopleStore) leaveOrganizers(ctx context.Context, tx *sql.Tx, customer id.ID, evenLastOwner bool) ([]id.ID, error) {
+	organizers, err := s.organizersOf(ctx, tx, customer)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, organizer := range organizers {
 		if err := s.lockOrganizer(ctx, tx, organizer); err != nil {
-			return err
+			return nil, err
 		}
 		if evenLastOwner {
 			continue
 		}
 		if err := s.ownedByAnother(ctx, tx, customer, organizer); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func organizersOf(ctx context.Context, tx *sql.Tx, query string, customer id.ID) (all []id.ID, err error) {
-	r, err := tx.QueryContext(ctx, query, int64(customer))
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	for r.Next() {
-		var organizer int64
-		if err := r.Scan(&organizer); err != nil {
 			return nil, err
 		}
-		all = append(all, id.ID(organizer))
 	}
-	return all, r.Err()
+	return organizers, nil
+}
+
+func (s peopleStore) organizersOf(ctx context.Context, tx *sql.Tx, customer id.ID) ([]id.ID, error) {
+	return rowsIn(ctx, s.DB, tx, func(scan func(...any) error) (organizer id.ID, err error) {
+		err = scan((*int64)(&organizer))
+		return organizer, err
+	}, `SELECT organizer_id FROM {roles} WHERE customer_id = $1 ORDER BY organizer_id`, int64(customer))
 }
 
 func (s peopleStore) Erasures(ctx context.Context) ([]identity.Erasure, error) {

@@ -10,6 +10,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"onsale/internal/catalog"
 	"onsale/internal/fault"
 	"onsale/internal/id"
 	"onsale/internal/identity"
@@ -111,5 +112,56 @@ func TestPeopleOfTheFirstReleaseStay(t *testing.T) {
 				t.Errorf("%+v, %v", p, err)
 			}
 		})
+	}
+}
+
+// E5: somebody who becomes the only owner while they are being erased is the last owner all the same.
+func TestE5TheLastOwnerIsNotErasedOnTheWay(t *testing.T) {
+	db, err := OpenPostgres(t.Context(), PostgresOptions{URL: pgserver.DatabaseForTest(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	ctx, people := t.Context(), db.People()
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var entries int64
+	role := func(customer, organizer id.ID, role identity.Role) error {
+		entries++
+		return people.PutRole(ctx, identity.Membership{Customer: customer, Organizer: organizer, Role: role, Since: time.Now()},
+			identity.Entry{ID: id.ID(entries), At: time.Now(), Action: "role.set"})
+	}
+	for organizer := range id.ID(2) {
+		_, err := db.Catalog().EnsureOrganizer(ctx, catalog.Organizer{ID: organizer + 1, Key: organizer.Text("key"), Name: "An organizer"})
+		do(err)
+	}
+	for customer, address := range map[id.ID]identity.Email{1: "ann@example.com", 2: "bob@example.com"} {
+		_, err := people.PutCustomer(ctx, identity.Named{Issuer: identity.EmailIssuer, Sub: string(address), Email: address}, customer)
+		do(err)
+	}
+	do(role(1, 1, identity.Viewer))
+	do(role(2, 2, identity.Owner))
+
+	// The erasure has read Ann's roles and waits for the first organizer, while she follows Bob at the second.
+	lock, err := db.write.BeginTx(ctx, nil)
+	do(err)
+	_, err = lock.ExecContext(ctx, db.q(`SELECT id FROM {organizers} WHERE id = 1 FOR UPDATE`))
+	do(err)
+	erased := make(chan error, 1)
+	go func() { erased <- people.EraseCustomer(context.WithoutCancel(ctx), 1, time.Now(), false) }()
+	for waits := false; !waits; {
+		do(db.read.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waits))
+	}
+	do(role(1, 2, identity.Owner))
+	entries++
+	do(people.RemoveRole(ctx, 2, 2, identity.Entry{ID: id.ID(entries), At: time.Now(), Action: "role.remove"}))
+	do(lock.Rollback())
+	if err := <-erased; !errors.Is(err, identity.ErrLastOwner) {
+		t.Errorf("E5: the last owner was erased: %v", err)
 	}
 }
