@@ -118,6 +118,8 @@ func TestGoldenEventsOfOrganizers(t *testing.T) {
 	post("no_plan", strings.Replace(w.newEvent("hole"), w.plan.Hash(), "0000", 1))
 	w.unknown(func() { post("outcome_unknown", w.newEvent("lost")) })
 	w.golden("organizer_events/all", ask{path: w.mine("/events?query=gala"), customer: "oper"})
+	w.member("dora", identity.Door)
+	w.golden("organizer_events/door_no_drafts", ask{path: w.mine("/events?from=2027-07-01T00:00:00Z"), customer: "dora"})
 	w.golden("organizer_events/cursor", ask{path: w.mine("/events?cursor=x"), customer: "oper"})
 	at := "/v1/organizer/events/" + made.ID
 	w.into(w.golden("organizer_event/draft", ask{path: at, customer: "oper"}), 200, &e)
@@ -130,6 +132,7 @@ func TestGoldenEventsOfOrganizers(t *testing.T) {
 	patch("no_version", `{"title":"New"}`)
 	patch("currency", `{"version":1,"currency":"USD"}`)
 	w.into(patch("scheduled", `{"version":1,"state":"scheduled","limits":{"event":6,"show":12},"doors_at":"2027-07-01T19:00","documents_required":true}`), 200, &e)
+	w.golden("organizer_events/door", ask{path: w.mine("/events?from=2027-07-01T00:00:00Z"), customer: "dora"})
 	patch("changed_since", `{"version":1,"extend_max":2}`)
 	patch("state", `{"version":2,"state":"draft"}`)
 	patch("refused", `{"version":2,"prices":[{"category":"NONE","name":"None","face_minor":-1}],"extend_max":99}`)

@@ -23,7 +23,7 @@ func (rt *route) class() guard.Class {
 	switch {
 	case rt.Class != guard.Plain:
 		return rt.Class
-	case rt.Who.kind == member:
+	case rt.Who.kind == member, rt.Who.kind == staff:
 		return guard.Staff
 	}
 	return guard.Plain

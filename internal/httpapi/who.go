@@ -30,6 +30,7 @@ const (
 	customer // who is signed in
 	owner    // the customer whose thing it is
 	member   // who has a role with the thing's organizer
+	staff    // who has any
 )
 
 var (
@@ -48,6 +49,10 @@ func atLeast(role identity.Role, parameter string) who {
 	return who{kind: member, role: role, thing: parameter}
 }
 
+// anyRole is whoever has a role with the organizer of the thing that this parameter of the path names: what they are shown
+// depends on it (r.role).
+func anyRole(parameter string) who { return who{kind: staff, thing: parameter} }
+
 // signedIn says whether a person is needed.
 func (w who) signedIn() bool { return w.kind >= customer }
 
@@ -62,6 +67,8 @@ func (w who) String() string {
 		return "the customer of " + w.thing
 	case member:
 		return string(w.role) + " of the organizer of " + w.thing
+	case staff:
+		return "any role with the organizer of " + w.thing
 	}
 	return "nobody"
 }
@@ -148,7 +155,7 @@ func (a *api) allow(r *request, w who) error {
 	switch w.kind {
 	case everybody, customer: // the person is there: prepare saw to it
 		return nil
-	case owner, member:
+	case owner, member, staff:
 	default:
 		return fault.New(fault.NotFound, "")
 	}
@@ -193,7 +200,7 @@ func (a *api) allowMember(r *request, w who, found belonging) error {
 		return err
 	case !role.Known():
 		return fault.New(unknown, "")
-	case !role.May(w.role):
+	case w.kind == member && !role.May(w.role):
 		return fault.New(fault.RoleMissing, "this needs the role %s, and yours is %s", w.role, role)
 	}
 	r.organizer, r.role = found.organizer, role

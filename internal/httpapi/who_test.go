@@ -66,7 +66,7 @@ func (p walker) expected(w who) fault.Code {
 		return fault.WrongCustomer
 	case p.house == "":
 		return things[w.thing].unknown
-	case !slices.Contains(may[p.house], w.role):
+	case w.kind == member && !slices.Contains(may[p.house], w.role):
 		return fault.RoleMissing
 	}
 	return ""
