@@ -27,10 +27,7 @@ func (d *DB) skipLocked() string {
 
 // changed says whether a statement has changed a row.
 func changed(result sql.Result, err error) (bool, error) {
-	if err != nil {
-		return false, err
-	}
-	n, err := result.RowsAffected()
+	n, err := affected(result, err)
 	return n > 0, err
 }
 
@@ -192,11 +189,7 @@ func (s mailStore) PruneJobs(ctx context.Context, ended, died time.Time, max int
 		{`DELETE FROM {mail_runs} WHERE (event_id, kind, version) IN
 			(SELECT event_id, kind, version FROM {mail_runs} WHERE done = 1 AND created_ms < $1 LIMIT $2)`, died},
 	} {
-		result, err := s.write.ExecContext(ctx, s.q(statement.query), millis(statement.before), max-count)
-		if err != nil {
-			return count, wrap("deleting old mails", err)
-		}
-		n, err := result.RowsAffected()
+		n, err := affected(s.write.ExecContext(ctx, s.q(statement.query), millis(statement.before), max-count))
 		if err != nil {
 			return count, wrap("deleting old mails", err)
 		}

@@ -246,11 +246,7 @@ func (s webhookStore) Replay(ctx context.Context, endpoint id.ID, r webhook.Repl
 		case !r.Since.IsZero():
 			query, args = `state <> 'due' AND created_ms >= $3`, append(args, millis(r.Since))
 		}
-		result, err := tx.ExecContext(ctx, s.q(`UPDATE {webhook_deliveries} SET state = 'due', tries = 0, due_ms = $1 WHERE endpoint_id = $2 AND `+query), args...)
-		if err != nil {
-			return err
-		}
-		n, err := result.RowsAffected()
+		n, err := affected(tx.ExecContext(ctx, s.q(`UPDATE {webhook_deliveries} SET state = 'due', tries = 0, due_ms = $1 WHERE endpoint_id = $2 AND `+query), args...))
 		count = int(n)
 		return err
 	})
@@ -262,12 +258,8 @@ func (s webhookStore) Replay(ctx context.Context, endpoint id.ID, r webhook.Repl
 
 func (s webhookStore) Prune(ctx context.Context, ended, died time.Time, max int) (count int, err error) {
 	for state, before := range map[string]time.Time{webhook.Ended: ended, webhook.Dead: died} {
-		result, err := s.write.ExecContext(ctx, s.q(`DELETE FROM {webhook_deliveries} WHERE (endpoint_id, message) IN
-			(SELECT endpoint_id, message FROM {webhook_deliveries} WHERE state = $1 AND due_ms < $2 LIMIT $3)`), state, millis(before), max)
-		if err != nil {
-			return count, wrap("deleting old webhooks", err)
-		}
-		n, err := result.RowsAffected()
+		n, err := affected(s.write.ExecContext(ctx, s.q(`DELETE FROM {webhook_deliveries} WHERE (endpoint_id, message) IN
+			(SELECT endpoint_id, message FROM {webhook_deliveries} WHERE state = $1 AND due_ms < $2 LIMIT $3)`), state, millis(before), max))
 		if err != nil {
 			return count, wrap("deleting old webhooks", err)
 		}
