@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -101,7 +102,11 @@ type UndoRequest struct {
 	Reason string `json:"reason"`
 }
 
-const checkInsPage = 200
+const (
+	checkInsPage = 200
+	// attendeeWait is how long a door that has let somebody in waits to be told their name.
+	attendeeWait = time.Second
+)
 
 // checkInRoutes are those of the door. The event stands in the path, so that the one table says who may.
 func (a *api) checkInRoutes() []route {
@@ -164,7 +169,9 @@ func (a *api) attendeeOf(r *request, t *ledger.Ticket) (string, error) {
 	if a.People == nil || !r.event.Documents {
 		return "", nil
 	}
-	all, err := a.People.Attendees(r.Context(), t.Order)
+	ctx, cancel := context.WithTimeout(r.Context(), attendeeWait)
+	defer cancel()
+	all, err := a.People.Attendees(ctx, t.Order)
 	if err != nil {
 		return "", err
 	}
