@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"text/tabwriter"
 
@@ -12,6 +11,7 @@ import (
 
 	"onsale/internal/app"
 	"onsale/internal/catalog/eventfile"
+	"onsale/internal/venue"
 )
 
 // EventCmd is `onsale event`: it works on a running server through the data folder's socket, else on the folder itself.
@@ -44,7 +44,7 @@ type eventVerb struct {
 
 // Run imports the file with the plan that it names.
 func (c *eventImport) Run(ctx context.Context, k *kong.Context) error {
-	data, err := os.ReadFile(c.File)
+	data, err := readBounded(c.File, eventfile.FileBytesMax)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (c *eventImport) Run(ctx context.Context, k *kong.Context) error {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(filepath.Dir(c.File), path)
 		}
-		if in.Plan, err = os.ReadFile(path); err != nil {
+		if in.Plan, err = readBounded(path, venue.FileBytesMax); err != nil {
 			return fmt.Errorf("venue.plan: %w (a path is seen from %s)", err, filepath.Dir(c.File))
 		}
 	}
