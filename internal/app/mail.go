@@ -141,7 +141,7 @@ func (f mailFacts) Event(ctx context.Context, event id.ID) (mail.Event, error) {
 	}
 	return mail.Event{
 		ID: e.ID, Organizer: e.Organizer, Version: e.Version, Cancelled: e.State == catalog.Cancelled, Title: e.Title, Starts: e.Starts, Doors: e.Doors,
-		Venue: e.Venue.Name, City: e.Venue.City, Zone: e.Venue.Zone,
+		Venue: e.Venue.Name, City: e.Venue.City, Zone: e.Venue.Zone, Test: f.a.Provider.Mode() == payment.Test,
 	}, nil
 }
 

@@ -82,6 +82,9 @@ func Compose(site Site, m Message) (Mail, error) {
 	if err := compose(&c); err != nil {
 		return Mail{}, fmt.Errorf("mail: %s: %w", m.Kind, err)
 	}
+	if m.Event.Test && c.page.Test == "" { // where tickets are shown they have said it, and more
+		c.page.Test = c.say("test.money")
+	}
 	if c.page.Test != "" {
 		subject = c.say("test.subject", "subject", subject)
 	}

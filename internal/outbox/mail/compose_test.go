@@ -128,6 +128,27 @@ func golden(t *testing.T, locale string) map[string]Message {
 	return all
 }
 
+// Every mail about what was sold for a sandbox's money says so, not only those with tickets.
+func TestMailsAboutSandboxMoneySaySo(t *testing.T) {
+	for locale, mark := range map[string]string{"en": "[TEST] ", "zh-CN": "[测试] "} {
+		for name, m := range golden(t, locale) {
+			if name == "tickets_test" || m.Event.ID == 0 {
+				continue
+			}
+			for _, test := range []bool{false, true} {
+				m.Event.Test = test
+				got, err := Compose(site, m)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if strings.HasPrefix(got.Subject, mark) != test || strings.Contains(got.Text, "*** ") != test {
+					t.Errorf("%s %s, test %t: %s\n%s", locale, name, test, got.Subject, got.Text)
+				}
+			}
+		}
+	}
+}
+
 func TestGolden(t *testing.T) {
 	for _, locale := range identity.Locales {
 		for name, m := range golden(t, locale) {

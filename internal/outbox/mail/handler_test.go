@@ -247,7 +247,7 @@ func TestNewsOfAnEvent(t *testing.T) {
 	}
 	// Cancelled, and refunds are faster than the mails.
 	cancelled := moved
-	cancelled.Version, cancelled.Cancelled = 4, true
+	cancelled.Version, cancelled.Cancelled, cancelled.Test = 4, true, true
 	w.facts.set(func() {
 		w.facts.events[event] = cancelled
 		w.facts.refunds[refund+1] = ledger.Refund{ID: refund + 1, Order: order + 7, Reason: ledger.ReasonEventCancelled}
@@ -258,6 +258,11 @@ func TestNewsOfAnEvent(t *testing.T) {
 	})
 	w.notice(ledger.NoticeEvent, 4, "", event)
 	run(w, mail.KindEventCancelled, 4, orders-1)
+	for _, m := range w.out.mails {
+		if !strings.Contains(m.Subject, "[TEST]") && !strings.Contains(m.Subject, "[测试]") {
+			t.Fatalf("it is not said that it was a sandbox's money: %s", m.Subject)
+		}
+	}
 }
 
 // run ticks until a run's mails are sent, and no more.

@@ -177,6 +177,7 @@ type Event struct {
 	ID        id.ID     `json:"-"`
 	Organizer id.ID     `json:"-"`
 	Version   int64     `json:"-"`
+	Test      bool      `json:"-"` // sold for a sandbox's money: every mail about it says so
 	Cancelled bool      `json:"cancelled,omitempty"`
 	Title     string    `json:"title"`
 	Starts    time.Time `json:"starts_at"`

@@ -201,9 +201,9 @@ func (f filler) news(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	organizer := f.m.Event.Organizer
+	today := f.m.Event
 	f.m.Event, f.m.Was, f.m.Changes = run.Now, &run.Was, run.Changes
-	f.m.Event.ID, f.m.Event.Organizer = f.j.Event, organizer
+	f.m.Event.ID, f.m.Event.Organizer, f.m.Event.Test = f.j.Event, today.Organizer, today.Test
 	if f.j.Ticket == 0 {
 		f.m.Order = f.j.Order
 		return nil

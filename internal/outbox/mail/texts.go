@@ -14,6 +14,7 @@ var texts = map[string]text{
 	"footer":       {"You get this mail because of your booking or account with {site}.", "您收到此邮件，是因为您在 {site} 有订单或账户。"},
 	"footer.alert": {"You get this mail because you are an owner of {organizer}.", "您收到此邮件，是因为您是 {organizer} 的所有者。"},
 	"test":         {"TEST: paid in a sandbox. Not a right of entry.", "测试：沙盒付款，不能入场。"},
+	"test.money":   {"TEST: a sandbox. No real money moves.", "测试：沙盒环境，不涉及真实资金。"},
 	"test.subject": {"[TEST] {subject}", "[测试] {subject}"},
 	"hello":        {"Hello {name},", "{name}，您好："},
 	"hello.none":   {"Hello,", "您好："},
