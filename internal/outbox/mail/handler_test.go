@@ -158,6 +158,9 @@ func TestATicketPassedOn(t *testing.T) {
 		if m.To.Email == "ada@example.com" && (strings.Contains(m.Text, "李雷") || strings.Contains(m.Text, "Named")) {
 			t.Error("the recipient's name is told:", m.Text)
 		}
+		if m.To.Email == "ada@example.com" && (!strings.Contains(m.Text, was.ID.Text(id.Ticket)) || strings.Contains(m.Text, now.ID.Text(id.Ticket))) {
+			t.Error("it names the new ticket, not the one they had:", m.Text)
+		}
 	}
 }
 

@@ -172,6 +172,7 @@ func (f filler) transfer(ctx context.Context) error {
 	}
 	if f.j.Kind == KindPassedOn {
 		f.m.Order = f.j.Order
+		t.ID = t.Was // the one they had; the new one is the other's
 		if f.m.Tickets, err = f.facts.Tickets(ctx, []ledger.Ticket{t}, false); err == nil {
 			f.m.Tickets[0].Attendee = "" // whom they passed it on to has a name that is theirs
 		}
