@@ -30,6 +30,9 @@ func (c *BackupCmd) Run(ctx context.Context, k *kong.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := app.CheckHouse(s); err != nil {
+		return err
+	}
 	m, err := app.Backup(ctx, s, c.File)
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 
 // EventCmd is `onsale event`: it works on a running server through the data folder's socket, else on the folder itself.
 type EventCmd struct {
-	Import eventImport `cmd:"" help:"Make or change a show and its events from an event file (YAML or JSON), for the organizer with the key house."`
+	Import eventImport `cmd:"" help:"Make or change a show and its events from an event file (YAML or JSON)."`
 	List   eventList   `cmd:"" help:"List all events."`
 
 	Convert eventConvert `cmd:"" help:"Make event files of another system's events, with questions where they are not clear."`
@@ -31,7 +31,8 @@ type EventCmd struct {
 }
 
 type eventImport struct {
-	File string `arg:"" type:"existingfile" help:"The event file; see docs/EVENT_FILE.md."`
+	File      string `arg:"" type:"existingfile" help:"The event file; see docs/EVENT_FILE.md."`
+	Organizer string `placeholder:"KEY" help:"Whose events they are: the key of an organizer that is there. Defaults to house."`
 	configFlags
 }
 
@@ -52,7 +53,7 @@ func (c *eventImport) Run(ctx context.Context, k *kong.Context) error {
 	if err != nil {
 		return err
 	}
-	in := app.ImportRequest{File: data}
+	in := app.ImportRequest{File: data, Organizer: c.Organizer}
 	if _, known := file.PlanHash(); !known {
 		path := file.Plan
 		if !filepath.IsAbs(path) {
@@ -63,7 +64,7 @@ func (c *eventImport) Run(ctx context.Context, k *kong.Context) error {
 		}
 	}
 	var done []app.AdminEvent
-	if err := c.call(ctx, "POST", "/events", in, &done); err != nil {
+	if err := c.begin(ctx, "POST", "/events", in, &done); err != nil {
 		return err
 	}
 	return printEvents(k.Stdout, done)
@@ -105,7 +106,17 @@ func printEvents(w io.Writer, events []app.AdminEvent) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d seats%s\n", e.ID, e.State, e.Starts.Format("2006-01-02 15:04 MST"), e.Seats, action)
 		fmt.Fprintf(t, "  %s, %s\n", cut(e.Title, 44), cut(e.Venue, 28))
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, e := range events {
+		if e.Warn != "" {
+			if _, err := fmt.Fprintf(w, "%s: %s\n", e.ID, e.Warn); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // cut shortens a text to n runes, for a table of 80 columns.

@@ -40,7 +40,7 @@ type organizerAdd struct {
 // Run makes the organizer.
 func (c *organizerAdd) Run(ctx context.Context, k *kong.Context) error {
 	var done app.AdminOrganizer
-	if err := c.call(ctx, "POST", "/organizers", app.OrganizerRequest{Key: c.Key, Name: c.Name, Owner: c.Owner}, &done); err != nil {
+	if err := c.begin(ctx, "POST", "/organizers", app.OrganizerRequest{Key: c.Key, Name: c.Name, Owner: c.Owner}, &done); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(k.Stdout, "%s  %s  %s\n", done.ID, done.Key, done.Name)

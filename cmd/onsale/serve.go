@@ -108,14 +108,27 @@ func logger(l config.Log) *slog.Logger {
 	return slog.New(slog.NewTextHandler(stderr, o))
 }
 
-// call gives one command to the data folder: to the server that runs on it, else by opening it.
-func (f configFlags) call(ctx context.Context, method, path string, in, out any) (err error) {
+// call gives one command to the data folder: to the server that runs on it, else by opening it. A folder with nothing in it
+// is refused.
+func (f configFlags) call(ctx context.Context, method, path string, in, out any) error {
+	return f.ask(ctx, app.CheckHouse, method, path, in, out)
+}
+
+// begin is call for commands that may be the first in a folder.
+func (f configFlags) begin(ctx context.Context, method, path string, in, out any) error {
+	return f.ask(ctx, func(app.Settings) error { return nil }, method, path, in, out)
+}
+
+func (f configFlags) ask(ctx context.Context, check func(app.Settings) error, method, path string, in, out any) (err error) {
 	c, err := f.load(nil)
 	if err != nil {
 		return err
 	}
 	s, err := settings(c)
 	if err != nil {
+		return err
+	}
+	if err := check(s); err != nil {
 		return err
 	}
 	client, err := app.Dial(ctx, s)

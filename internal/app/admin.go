@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,6 +43,7 @@ type AdminEvent struct {
 	State  string    `json:"state"`
 	Seats  int       `json:"seat_count"`
 	Action string    `json:"action,omitempty"`
+	Warn   string    `json:"warning,omitempty"` // something about it that must be mended before it sells
 }
 
 // An AdminError is the body of a refusal.
@@ -52,8 +54,9 @@ type AdminError struct {
 
 // ImportRequest is an event file, and the plan file that it names by a path.
 type ImportRequest struct {
-	File []byte `json:"file"`
-	Plan []byte `json:"plan,omitempty"`
+	File      []byte `json:"file"`
+	Plan      []byte `json:"plan,omitempty"`
+	Organizer string `json:"organizer,omitempty"` // its key. Defaults to the house
 }
 
 // Admin is the handler of the socket.
@@ -112,7 +115,7 @@ func (a *App) ImportEvents(ctx context.Context, in ImportRequest) ([]AdminEvent,
 	if err != nil {
 		return nil, err
 	}
-	organizer, err := a.organizer(ctx)
+	organizer, err := a.importer(ctx, in.Organizer)
 	if err != nil {
 		return nil, err
 	}
@@ -145,6 +148,27 @@ func (a *App) ImportEvents(ctx context.Context, in ImportRequest) ([]AdminEvent,
 	return all, a.loadIfServing(ctx)
 }
 
+// importer is the organizer for whom a file is imported.
+func (a *App) importer(ctx context.Context, key string) (catalog.Organizer, error) {
+	if key == "" {
+		return a.organizer(ctx)
+	}
+	return a.organizerByKey(ctx, key)
+}
+
+// unpaid says what is wrong with an event that costs something where nobody takes the money, "" where nothing is.
+func (a *App) unpaid(e *catalog.Event) string {
+	name := a.Settings.Payment.Provider
+	if a.Provider != nil {
+		name = a.Provider.Name()
+	}
+	priced := slices.ContainsFunc(e.Tiers, func(t catalog.Tier) bool { return t.Face+t.Fee > 0 })
+	if name != noProvider || !priced || e.State != catalog.OnSale && e.State != catalog.Paused {
+		return ""
+	}
+	return "it has prices and there is no payment provider, so nobody can buy: set payment.provider, and start again"
+}
+
 // importActions are the audit log's words for what an import did with an event.
 var importActions = map[string]string{"created": "event.make", "updated": "event.change"}
 
@@ -159,7 +183,7 @@ func (a *App) adminEvent(ctx context.Context, e *catalog.Event) (AdminEvent, err
 	row, err := a.Store.Event(ctx, e.ID)
 	shown := AdminEvent{
 		ID: e.ID.Text(id.Event), Key: e.Key, Title: e.Title, Venue: e.Venue.Name, Starts: e.Starts.In(e.Venue.Location()),
-		State: string(e.StateAt(time.Now(), row.State, err == nil)),
+		State: string(e.StateAt(time.Now(), row.State, err == nil)), Warn: a.unpaid(e),
 	}
 	plan, err := a.Catalog.Plan(ctx, e.PlanHash)
 	if ctx.Err() != nil {
