@@ -54,6 +54,18 @@ func (a *App) openSignIn(ctx context.Context) error {
 	return nil
 }
 
+// writeToPeople sends codes, invitations and other mails until ctx ends; then for a moment what still waits. The desk stops
+// last: People hands it what it sends.
+func (a *App) writeToPeople(ctx context.Context) {
+	if a.desk == nil {
+		a.People.Run(ctx)
+		return
+	}
+	a.desk.Start()
+	defer a.desk.Stop()
+	a.People.Run(ctx)
+}
+
 // forgetNames removes the attendees of bookings that came to nothing: they were kept for who comes in.
 func (a *App) forgetNames(ctx context.Context, n ledger.Notice) error {
 	if n.Kind != ledger.NoticeFailed && n.Kind != ledger.NoticeExpired {

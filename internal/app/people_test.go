@@ -1,12 +1,17 @@
 package app
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 
 	"onsale/internal/guard"
+	"onsale/internal/identity"
+	"onsale/internal/outbox/mail"
 )
 
 // send asks as a browser would, and gives the status.
@@ -65,5 +70,48 @@ func TestNoRatesLimitNothing(t *testing.T) {
 		if got := send(t, "GET", p.public+"/v1/events", "", nil); got != 200 {
 			t.Fatalf("status %d", got)
 		}
+	}
+}
+
+// A slowServer takes no mail before it is let.
+type slowServer struct {
+	let  chan struct{}
+	mu   sync.Mutex
+	sent map[string]bool
+}
+
+func (s *slowServer) Send(ctx context.Context, m mail.Mail) error {
+	select {
+	case <-s.let:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent[m.To.Email] = true
+	return nil
+}
+
+// Codes that wait for the mail server while the program is told to stop are still sent: people look at their mail for them.
+func TestCodesThatWaitAreSentBeforeStopping(t *testing.T) {
+	a, err := Open(t.Context(), settings(folder(t)))
+	must(t, err)
+	defer func() { must(t, a.Close(t.Context())) }()
+	server := &slowServer{let: make(chan struct{}), sent: map[string]bool{}}
+	a.desk = mail.NewDesk(mail.Options{Site: a.site(), Sender: server, Facts: mailFacts{a}, Store: a.Control.Mail(), Workers: 1})
+	a.People, err = a.openPeople(t.Context(), a.desk)
+	must(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); a.writeToPeople(ctx) }()
+	const codes = 12 // more than are sent at once
+	for i := range codes {
+		must(t, a.People.BeginSignIn(t.Context(), identity.Begin{Email: fmt.Sprintf("buyer%d@example.com", i), Browser: identity.NewBrowser()}))
+	}
+	stop()
+	close(server.let)
+	<-done
+	if n := len(server.sent); n != codes {
+		t.Errorf("%d of %d codes were sent", n, codes)
 	}
 }

@@ -239,7 +239,7 @@ func (a authenticator) Authenticate(ctx context.Context, token string) (id.ID, e
 // background starts what runs beside the requests. lost is told that this process must stop.
 func (a *App) background(ctx context.Context, work *sync.WaitGroup, lost func(error)) {
 	work.Go(func() { a.Inventory.Run(ctx) })
-	work.Go(func() { a.People.Run(ctx) })
+	work.Go(func() { a.writeToPeople(ctx) })
 	work.Go(func() { a.Search.Run(ctx, searchEvery, nil) })
 	a.relay.Start()
 	work.Go(func() { <-ctx.Done(); a.relay.Stop() })
@@ -255,10 +255,6 @@ func (a *App) background(ctx context.Context, work *sync.WaitGroup, lost func(er
 	})
 	a.dispatcher.Start()
 	work.Go(func() { <-ctx.Done(); a.dispatcher.Stop() })
-	if a.desk != nil {
-		a.desk.Start()
-		work.Go(func() { <-ctx.Done(); a.desk.Stop() })
-	}
 	work.Go(func() {
 		a.Catalog.Run(ctx, healEvery, func(_ int, failed error) {
 			if failed != nil && ctx.Err() == nil {
