@@ -34,7 +34,7 @@ type Event struct {
 	PlanHash   string        `json:"plan_hash"`
 	Starts     time.Time     `json:"starts_at" doc:"with the venue's offset"`
 	Doors      *time.Time    `json:"doors_at,omitempty"`
-	SaleOpens  time.Time     `json:"sale_opens_at"`
+	SaleOpens  time.Time     `json:"sale_opens_at,omitzero" doc:"missing of a draft that does not say it yet"`
 	SaleCloses time.Time     `json:"sale_closes_at"`
 	Currency   string        `json:"currency"`
 	Tiers      []Tier        `json:"tiers"`

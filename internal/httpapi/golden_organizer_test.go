@@ -111,6 +111,9 @@ func TestGoldenEventsOfOrganizers(t *testing.T) {
 	var made, e OrganizerEvent
 	w.into(post("draft", w.newEvent("gala")), 201, &made)
 	post("again", w.newEvent("gala"))
+	if got := post("no_sale_yet", strings.Replace(w.newEvent("later"), `"sale_opens_at":"2027-03-28T10:00",`, "", 1)); bytes.Contains(got.body, []byte("0001-")) {
+		t.Errorf("what a draft does not say is shown as a time: %s", got.body)
+	}
 	post("refused", `{"key":"x","starts_at":"2027-07-01T20:00"}`)
 	post("time_that_is_none", `{"key":"x","starts_at":"2027-07-01T20:00Z"}`)
 	post("time_that_does_not_exist", strings.Replace(w.newEvent("hole"), `2027-03-28T10:00`, `2027-03-28T02:30`, 1))
