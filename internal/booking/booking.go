@@ -59,7 +59,8 @@ type Options struct {
 	DeadAfter time.Duration
 	// CompareAfter is how old a payment must be before it is missed in the ledger. Defaults to 2 min.
 	CompareAfter time.Duration
-	// TalksMax is how many bookings talk with the provider at once; more are refused as busy (I13). Defaults to 4,096.
+	// TalksMax is how many bookings and refunds talk with the provider at once (I13); more bookings are refused as busy, and
+	// the money of more refunds is left to recovery. Defaults to 4,096.
 	TalksMax int
 
 	Logger *slog.Logger // Defaults to slog.Default()

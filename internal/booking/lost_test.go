@@ -2,6 +2,7 @@ package booking
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"onsale/internal/fault"
@@ -94,6 +95,24 @@ func TestRefundsGoneWrong(t *testing.T) {
 			}
 			w.wantAlerts("cannot give a payment back")
 			w.untwist()
+			return nil
+		}},
+		{"I13: while as many talk with the provider as may, a refund is begun and its money left to recovery", func(w *world) []int64 {
+			w.opened()
+			o := w.bought(alice, 0)
+			w.options.TalksMax = 1
+			w.restart()
+			w.service.talks <- struct{}{}
+			w.ops = nil
+			f := w.mustGiveBack(o, "r")
+			if f.State != ledger.RefundRequested || slices.Contains(w.ops, "Refund") {
+				w.Errorf("the refund is %s after the calls %v", f.State, w.ops)
+			}
+			<-w.service.talks
+			w.recover()
+			w.wantMoney(o, seatKept, payment.Captured)
+			w.options.TalksMax = 0
+			w.restart()
 			return nil
 		}},
 		{"a payment that is given back whole is no news to its webhook", func(w *world) []int64 {

@@ -33,13 +33,24 @@ func (s *Service) Refund(ctx context.Context, r RefundRequest) ([]ledger.Refund,
 	if err != nil {
 		return nil, err
 	}
-	// From here on it goes on even when the customer hangs up; what is not done now, recovery does.
+	s.moneyBackNow(ctx, first)
+	return s.refundsLike(ctx, first)
+}
+
+// moneyBackNow is moneyBack while somebody waits for the answer. It goes on even when they hang up. What is not done now,
+// recovery does: where as many talk with the provider as may (I13), all of it.
+func (s *Service) moneyBackNow(ctx context.Context, r *ledger.Refund) {
+	select {
+	case s.talks <- struct{}{}:
+		defer func() { <-s.talks }()
+	default:
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.AttemptTimeout+settleTime)
 	defer cancel()
-	if err := s.moneyBack(ctx, first.Order); err != nil {
-		s.o.Logger.WarnContext(ctx, "a refund will be finished later", "refund", first.ID.Text(id.Refund), "error", err)
+	if err := s.moneyBack(ctx, r.Order); err != nil {
+		s.o.Logger.WarnContext(ctx, "a refund will be finished later", "refund", r.ID.Text(id.Refund), "error", err)
 	}
-	return s.refundsLike(ctx, first)
 }
 
 // beginRefund makes the tickets void, and says which refund did.
@@ -144,11 +155,7 @@ func (s *Service) RetryRefund(ctx context.Context, refund id.ID) (ledger.Refund,
 	} else if err != nil {
 		return ledger.Refund{}, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.AttemptTimeout+settleTime)
-	defer cancel()
-	if err := s.moneyBack(ctx, r.Order); err != nil {
-		s.o.Logger.WarnContext(ctx, "a refund will be finished later", "refund", refund.Text(id.Refund), "error", err)
-	}
+	s.moneyBackNow(ctx, &r)
 	return s.refundByID(ctx, refund)
 }
 
