@@ -115,7 +115,7 @@ func (a *App) ImportEvents(ctx context.Context, in ImportRequest) ([]AdminEvent,
 	if err != nil {
 		return nil, err
 	}
-	organizer, err := a.importer(ctx, in.Organizer)
+	organizer, err := a.organizerOrHouse(ctx, in.Organizer)
 	if err != nil {
 		return nil, err
 	}
@@ -146,14 +146,6 @@ func (a *App) ImportEvents(ctx context.Context, in ImportRequest) ([]AdminEvent,
 		all = append(all, shown)
 	}
 	return all, a.loadIfServing(ctx)
-}
-
-// importer is the organizer for whom a file is imported.
-func (a *App) importer(ctx context.Context, key string) (catalog.Organizer, error) {
-	if key == "" {
-		return a.organizer(ctx)
-	}
-	return a.organizerByKey(ctx, key)
 }
 
 // unpaid says what is wrong with an event that costs something where nobody takes the money, "" where nothing is.

@@ -149,6 +149,14 @@ func (a *App) organizerByKey(ctx context.Context, key string) (catalog.Organizer
 	return catalog.Organizer{}, err
 }
 
+// organizerOrHouse is the organizer of a key, "" for the house.
+func (a *App) organizerOrHouse(ctx context.Context, key string) (catalog.Organizer, error) {
+	if key == "" {
+		return a.organizer(ctx)
+	}
+	return a.organizerByKey(ctx, key)
+}
+
 func adminOrganizer(o catalog.Organizer) AdminOrganizer {
 	return AdminOrganizer{ID: o.ID.Text(id.Org), Key: o.Key, Name: o.Name}
 }

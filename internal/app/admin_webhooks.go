@@ -107,21 +107,13 @@ func (a *App) webhookCall(r *http.Request) (c webhookCall, err error) {
 			return c, fault.New(fault.NotFound, "%q is not a webhook's id; see onsale webhook list", text)
 		}
 	}
-	if c.organizer, err = a.organizerID(c.ctx, c.in.Organizer); err != nil {
+	organizer, err := a.organizerOrHouse(c.ctx, c.in.Organizer)
+	if err != nil {
 		return c, err
 	}
+	c.organizer = organizer.ID
 	c.service, err = a.webhookService(nil)
 	return c, err
-}
-
-// organizerID is the organizer of a key, "" for the house.
-func (a *App) organizerID(ctx context.Context, key string) (id.ID, error) {
-	if key == "" {
-		house, err := a.organizer(ctx)
-		return house.ID, err
-	}
-	o, err := a.organizerByKey(ctx, key)
-	return o.ID, err
 }
 
 func shown(e *webhook.Endpoint) AdminWebhook {

@@ -90,9 +90,14 @@ func commands(t *testing.T, c *Client, file ImportRequest) []string {
 // same.
 func TestCommandsWithAndWithoutAServer(t *testing.T) {
 	file := fileOf(t, "one", "")
-	direct := folder(t)
-	c := dial(t, direct)
-	if _, err := Open(t.Context(), settings(direct)); !errors.Is(err, ErrLocked) {
+	without := func() Settings { // a provider: events say so
+		s := settings(folder(t))
+		s.Demo, s.Payment.Provider, s.Throwaway = false, noProvider, true
+		return s
+	}
+	direct := without()
+	c := dialed(t, direct)
+	if _, err := Open(t.Context(), direct); !errors.Is(err, ErrLocked) {
 		t.Errorf("with no server the client does not hold the folder: %v", err)
 	}
 	alone := commands(t, c, file)
@@ -100,12 +105,9 @@ func TestCommandsWithAndWithoutAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	dir := folder(t)
-	s := settings(dir)
-	s.Demo, s.Payment.Provider = false, noProvider
-	s.Throwaway = true
+	s := without()
 	start(t, s)
-	c = dial(t, dir)
+	c = dialed(t, s)
 	served := commands(t, c, file)
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
