@@ -45,6 +45,22 @@ type CheckInList struct {
 	Next     string    `json:"next_cursor,omitempty"`
 }
 
+// A FirstUse is how a ticket was used that is held before a door again.
+type FirstUse struct {
+	At     time.Time `json:"at"`
+	Gate   string    `json:"gate,omitempty"`
+	Device string    `json:"device,omitempty"`
+}
+
+// A usedError is ticket_used with that use.
+type usedError struct {
+	fault *fault.Error
+	first FirstUse
+}
+
+func (e *usedError) Error() string { return e.fault.Error() }
+func (e *usedError) Unwrap() error { return e.fault }
+
 // A DoorList is what a device loads before it goes without a network.
 type DoorList struct {
 	Tickets []DoorTicket `json:"tickets" doc:"those that the gate lets in, and all void ones"`
@@ -112,7 +128,7 @@ const (
 func (a *api) checkInRoutes() []route {
 	return []route{
 		{Method: "POST", Path: "/v1/organizer/events/{event_id}/checkins", ID: "checkin", Who: atLeast(identity.Door, "event_id"), Tag: "Door", Summary: "Let the holder of a ticket in, once",
-			Notes: "409 ticket_used says when, at which gate and by which device it was used: a device that asks again because it lost the answer finds its own.",
+			Notes: "409 ticket_used says in first_use when, at which gate and by which device it was used: a device that asks again because it lost the answer finds its own.",
 			Body:  CheckInRequest{}, Answer: CheckIn{}, Status: []int{201},
 			Faults: []fault.Code{fault.TicketUnknown, fault.TicketUsed, fault.TicketVoid, fault.WrongEvent, fault.WrongGate, fault.Invalid, fault.OutcomeUnknown}, handle: a.checkIn},
 		{Method: "GET", Path: "/v1/organizer/events/{event_id}/checkins", ID: "checkins_list", Who: atLeast(identity.Viewer, "event_id"), Tag: "Door", Summary: "Uses of tickets, oldest first",
@@ -152,7 +168,7 @@ func (a *api) checkIn(w http.ResponseWriter, r *request) error {
 		if entry.Use.Device != "" {
 			f.Detail += ", by " + entry.Use.Device
 		}
-		return &f
+		return &usedError{&f, FirstUse{At: entry.Use.At.Std(), Gate: entry.Use.Gate, Device: entry.Use.Device}}
 	}
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"math"
 	"net/http"
@@ -26,6 +27,8 @@ type Problem struct {
 	RequestID string   `json:"request_id"`
 	Seats     []string `json:"seat_ids,omitempty" doc:"the seats that are taken, unknown, or would be left alone"`
 	Booking   string   `json:"booking_id,omitempty" doc:"the booking in whose way the request was"`
+	// First is for doors.
+	First *FirstUse `json:"first_use,omitempty" doc:"ticket_used: how the ticket was used"`
 
 	Problems []ProblemItem `json:"problems,omitempty" doc:"all that is wrong with a plan or an event"`
 }
@@ -57,6 +60,9 @@ func (a *api) problem(w *recorder, r *request, err error) {
 	if entry.Code != fault.Internal { // whose details are nobody's business
 		p.Detail, p.Field, p.Seats = f.Detail, f.Field, a.seatNames(r, f.Seats)
 		p.Problems = refusedItems(err)
+		if used := (*usedError)(nil); errors.As(err, &used) {
+			p.First = &used.first
+		}
 		if f.Order != 0 {
 			p.Booking = f.Order.Text(id.Order)
 		}
