@@ -199,7 +199,7 @@ var (
 
 // afters are what is done with tickets later, per thousand of those who pay with a good card.
 var afters = []share[after]{
-	{930, afterNothing}, {14, afterRefundAll}, {12, afterRefundSome}, {2, afterRefundRace}, {3, afterOrganizer}, {8, afterDearer}, {8, afterCheaper},
+	{940, afterNothing}, {7, afterRefundAll}, {9, afterRefundSome}, {2, afterRefundRace}, {3, afterOrganizer}, {8, afterDearer}, {8, afterCheaper},
 	{2, afterDeclined}, {3, afterLapse}, {6, afterTransfer}, {10, afterDoor}, {1, afterUndo}, {1, afterConflict},
 }
 

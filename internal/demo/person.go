@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -215,8 +215,11 @@ func (s *sale) hire(ctx context.Context, random *rand.Rand) (*staff, error) {
 		v := &visit{sale: s, buyer: &buyer{number: staffNumber + i, random: fork(random)}, who: caller{from: address(staffNumber + i)}}
 		email := v.email(who.role)
 		s.secrets.address(email)
-		cmd := exec.CommandContext(ctx, s.Program, "organizer", "role", "set", "house", email, who.role, "--data", s.Data)
-		cmd.Env = withoutOurs(os.Environ())
+		cmd := exec.CommandContext(ctx, s.Program, "organizer", "role", "set", "house", email, who.role, "--data", s.Data, "--ledger", s.kind())
+		if s.Postgres != nil { // a command that is not for a demo wants to be told where the key is
+			cmd.Args = append(cmd.Args, "--set", "master_key_file="+filepath.Join(s.Data, "master.key"))
+		}
+		cmd.Env = s.server.env
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("making the %s: %w\n%s", who.role, err, out)
 		}
