@@ -94,6 +94,7 @@ func (d *doctor) look(ctx context.Context, outside []Check) []Finding {
 		d.key(ctx)
 	}
 	d.signIn()
+	d.proxies()
 	d.prices(ctx)
 	for _, c := range outside {
 		d.ask(ctx, c)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"onsale/internal/id"
+	"onsale/internal/identity"
 	"onsale/internal/ledger"
 	"onsale/internal/ledger/postgres"
 	"onsale/internal/ledger/sqlite"
@@ -44,6 +45,14 @@ func (d *doctor) signIn() {
 	}
 }
 
+// proxies says whether people can be told apart. The server itself speaks plain HTTP, so behind an https address is a proxy.
+func (d *doctor) proxies() {
+	if strings.HasPrefix(d.PublicURL, "https://") && len(d.TrustedProxies) == 0 {
+		d.warn("proxy", fmt.Sprintf("public_url is https, so a proxy is in front, and none is trusted: everybody has its address, and all of them together may ask for %d sign-in codes an hour", identity.MailsPerNetwork),
+			"set trusted_proxies to the proxy's address")
+	}
+}
+
 // prices says whether somebody takes the money that events on sale cost, and whether it is real (E1).
 func (d *doctor) prices(ctx context.Context) {
 	const what = "payment"
@@ -71,7 +80,7 @@ func (d *doctor) pricedEvents(ctx context.Context) (all, strange []string, err e
 	}
 	defer close()
 	demos := map[int64]bool{}
-	if err := scanIDs(ctx, people, `SELECT e.id, '' FROM #events e JOIN #shows s ON s.id = e.show_id WHERE s.key = 'demo'`, func(n int64, _ string) error {
+	if err := scanIDs(ctx, people, `SELECT e.id, '' FROM #events e JOIN #shows s ON s.id = e.show_id WHERE s.key IN ('demo', 'demo-named')`, func(n int64, _ string) error {
 		demos[n] = true
 		return nil
 	}); err != nil {

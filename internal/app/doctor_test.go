@@ -171,6 +171,11 @@ func TestDoctor(t *testing.T) {
 			p.s.Demo, p.s.Payment.Provider = true, "sandbox"
 			p.golden()
 		},
+		"proxy that is not trusted": func(t *testing.T, p *patient) {
+			p.healthy()
+			p.s.PublicURL = "https://tickets.example"
+			p.golden()
+		},
 		"throw-away issuer only": func(t *testing.T, p *patient) { p.healthy(); p.s.Throwaway = true; p.golden() },
 		"postgres unreachable": func(t *testing.T, p *patient) {
 			p.s.Ledger, p.s.PostgresURL = Postgres, "postgres://u:secret@127.0.0.1:1/d?connect_timeout=2"
