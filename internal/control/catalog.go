@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"onsale/internal/catalog"
+	"onsale/internal/fold"
 	"onsale/internal/id"
 )
 
@@ -139,17 +140,17 @@ func (s catalogStore) putEvent(ctx context.Context, tx *sql.Tx, e *catalog.Event
 	if err != nil {
 		return err
 	}
-	city := catalog.Fold(e.Venue.City)
+	city, search := folded(e.Venue.City), folded(search)
 	var result sql.Result
 	if e.Version == 1 {
 		result, err = tx.ExecContext(ctx, s.q(`INSERT INTO {events} (id, organizer_id, show_id, key, version, sent_version, state, plan_hash,
-			city, search, starts_ms, document, updated_ms) VALUES ($1, $2, $3, $4, 1, 0, $5, $6, $7, $8, $9, $10, $11)`),
+			city, search, starts_ms, document, updated_ms, fold_version) VALUES ($1, $2, $3, $4, 1, 0, $5, $6, $7, $8, $9, $10, $11, $12)`),
 			int64(e.ID), int64(e.Organizer), int64(e.Show), e.Key, string(e.State), e.PlanHash,
-			city, search, millis(e.Starts), string(document), millis(e.Updated))
+			city, search, millis(e.Starts), string(document), millis(e.Updated), fold.Version)
 	} else {
 		result, err = tx.ExecContext(ctx, s.q(`UPDATE {events} SET version = $2, state = $3, city = $4, search = $5, starts_ms = $6,
-			document = $7, updated_ms = $8 WHERE id = $1 AND version = $9`),
-			int64(e.ID), e.Version, string(e.State), city, search, millis(e.Starts), string(document), millis(e.Updated), e.Version-1)
+			document = $7, updated_ms = $8, fold_version = $10 WHERE id = $1 AND version = $9`),
+			int64(e.ID), e.Version, string(e.State), city, search, millis(e.Starts), string(document), millis(e.Updated), e.Version-1, fold.Version)
 	}
 	if err != nil {
 		return err
@@ -184,11 +185,11 @@ func (s catalogStore) Events(ctx context.Context, q catalog.Query) ([]catalog.Ev
 	if s.schema() != "" {
 		contains = "strpos(search, @) > 0"
 	}
-	for _, word := range strings.Fields(q.Text) {
+	for _, word := range strings.Fields(folded(q.Text)) {
 		add(contains, word)
 	}
 	if q.City != "" {
-		add("city = @", q.City)
+		add("city = @", folded(q.City))
 	}
 	if !q.From.IsZero() {
 		add("starts_ms >= @", millis(q.From))

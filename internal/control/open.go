@@ -42,7 +42,7 @@ func OpenSQLite(ctx context.Context, path string) (*DB, error) {
 	}
 	read.SetMaxOpenConns(readersMax)
 	d.read = read
-	if err := d.CheckDurable(ctx); err != nil {
+	if err := errors.Join(d.CheckDurable(ctx), d.foldAnew(ctx)); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
@@ -90,7 +90,7 @@ func OpenPostgres(ctx context.Context, o PostgresOptions) (*DB, error) {
 		return nil, err
 	}
 	d := &DB{dialect: sqlmigrate.Postgres, write: pool, read: pool, now: time.Now}
-	if err := d.CheckDurable(ctx); err != nil {
+	if err := errors.Join(d.CheckDurable(ctx), d.foldAnew(ctx)); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil

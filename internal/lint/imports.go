@@ -80,6 +80,7 @@ var table = map[string]place{
 	"payment/stripe":      {kind: adapter, port: "payment"},
 
 	"disk":       {kind: ground},
+	"fold":       {kind: ground},
 	"lint":       {kind: ground},
 	"pgserver":   {kind: ground},
 	"sqlmigrate": {kind: ground},

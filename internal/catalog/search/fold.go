@@ -3,33 +3,7 @@ package search
 import (
 	"strings"
 	"unicode"
-
-	"golang.org/x/text/unicode/norm"
 )
-
-// letters that Unicode does not take apart into a plain one and a mark.
-var letters = strings.NewReplacer("ß", "ss", "æ", "ae", "œ", "oe", "ø", "o", "ł", "l", "đ", "d", "ð", "d", "þ", "th", "ı", "i", "ħ", "h", "ς", "σ")
-
-// fold makes texts comparable: full-width forms as plain ones, lower case, no accents. Punctuation stays.
-func fold(text string) string {
-	ascii := true
-	for i := 0; i < len(text); i++ {
-		ascii = ascii && text[i] < 0x80
-	}
-	if ascii {
-		return strings.ToLower(text)
-	}
-	text = letters.Replace(strings.ToLower(norm.NFKC.String(text)))
-	marked := norm.NFD.String(text)
-	return norm.NFC.String(strings.Map(func(c rune) rune {
-		switch {
-		case unicode.Is(unicode.Mn, c) && c < 0x3000, // the marks of kana tell words apart
-			unicode.Is(unicode.Cf, c), unicode.Is(unicode.Variation_Selector, c): // nobody sees these
-			return -1
-		}
-		return c
-	}, marked))
-}
 
 // isChinese says of a character that it is written without blanks between words: Chinese, also kana and Hangul.
 func isChinese(c rune) bool {

@@ -5,6 +5,7 @@ import (
 
 	"onsale/internal/catalog"
 	"onsale/internal/fault"
+	"onsale/internal/fold"
 )
 
 // Whatever is asked, the answer is a list without doubles or a clear refusal; pages of any size have the same events.
@@ -14,8 +15,8 @@ func FuzzQuery(f *testing.F) {
 	}
 	w := newWorld(f, Options{}, sample(f)...)
 	f.Fuzz(func(t *testing.T, query string, most int) {
-		if folded := fold(query); fold(folded) != folded {
-			t.Errorf("%q folds to %q and then to %q", query, folded, fold(folded))
+		if folded := fold.Text(query); fold.Text(folded) != folded {
+			t.Errorf("%q folds to %q and then to %q", query, folded, fold.Text(folded))
 		}
 		if most < 1 || most > 5 {
 			most = 3

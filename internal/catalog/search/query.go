@@ -7,6 +7,7 @@ import (
 
 	"onsale/internal/catalog"
 	"onsale/internal/fault"
+	"onsale/internal/fold"
 )
 
 // Limits of a query.
@@ -45,7 +46,7 @@ func parse(text string) (parsed, error) {
 	if n := utf8.RuneCountInString(text); n > QueryRunesMax {
 		return parsed{}, &fault.Error{Code: fault.Invalid, Field: "query", Detail: fmt.Sprintf("%d characters are too many: use at most %d", n, QueryRunesMax)}
 	}
-	folded := fold(text)
+	folded := fold.Text(text)
 	p := parsed{whole: squeeze(folded)}
 	seen := map[string]bool{}
 	var stops []clause

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"onsale/internal/catalog"
+	"onsale/internal/fold"
 	"onsale/internal/id"
 )
 
@@ -54,7 +55,7 @@ type place struct {
 }
 
 func newEntry(l catalog.Listing, version catalog.EventVersion, slot int) *entry {
-	e := &entry{id: l.Event.ID, organizer: l.Event.Organizer, starts: l.Event.Starts.UnixMilli(), city: squeeze(fold(l.Event.Venue.City)),
+	e := &entry{id: l.Event.ID, organizer: l.Event.Organizer, starts: l.Event.Starts.UnixMilli(), city: squeeze(fold.Text(l.Event.Venue.City)),
 		event: &l.Event, version: version, slot: slot}
 	titles := []string{l.Event.Title}
 	if l.Show.Title != l.Event.Title {
@@ -65,7 +66,7 @@ func newEntry(l catalog.Listing, version catalog.EventVersion, slot int) *entry 
 	e.fill(inPlace, l.Event.Venue.Name, l.Event.Venue.City)
 	e.fill(inText, l.Show.Description)
 	for _, name := range append(titles, l.Event.Performers...) {
-		e.names = append(e.names, squeeze(fold(name)))
+		e.names = append(e.names, squeeze(fold.Text(name)))
 	}
 	return e
 }
@@ -74,7 +75,7 @@ func (e *entry) fill(where int, texts ...string) {
 	var words, chinese strings.Builder
 	words.WriteByte(' ')
 	for _, text := range texts {
-		for _, p := range pieces(fold(text), false) {
+		for _, p := range pieces(fold.Text(text), false) {
 			if p.chinese != "" {
 				chinese.WriteString(p.chinese + " ")
 				continue

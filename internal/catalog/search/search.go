@@ -22,6 +22,7 @@ import (
 
 	"onsale/internal/catalog"
 	"onsale/internal/fault"
+	"onsale/internal/fold"
 	"onsale/internal/id"
 	"onsale/internal/ledger"
 )
@@ -160,7 +161,7 @@ func (x *Index) hits(ctx context.Context, q catalog.Query, words parsed, most in
 // filter answers the function that looks at one event: its rank, and whether the query asks for it and it comes after the
 // cursor.
 func (x *Index) filter(q catalog.Query, words *parsed) func(*entry) (hit, bool) {
-	city := squeeze(fold(q.City))
+	city := squeeze(fold.Text(q.City))
 	from, to := int64(-1<<63), int64(1<<63-1)
 	if !q.From.IsZero() {
 		from = q.From.UnixMilli()

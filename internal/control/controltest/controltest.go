@@ -247,17 +247,20 @@ func query(t *testing.T, p Ports, _ func() Ports) {
 		q    catalog.Query
 		want []int
 	}{
-		"all":       {catalog.Query{}, []int{0, 1, 2, 3, 4, 5}},
-		"drafts":    {catalog.Query{Drafts: true}, []int{0, 1, 2, 3, 4, 5, 6}},
-		"words":     {catalog.Query{Text: "aurora münch"}, []int{3}},
-		"chinese":   {catalog.Query{Text: "春"}, []int{3}},
-		"no jokers": {catalog.Query{Text: "a%a"}, nil},
-		"percent":   {catalog.Query{Text: "100%_"}, []int{0, 1, 2, 4, 5}},
-		"quote":     {catalog.Query{Text: `' OR '1'='1`}, nil},
-		"city":      {catalog.Query{City: "münchen"}, []int{3}},
-		"window":    {catalog.Query{From: at(1), To: at(2)}, []int{2, 3}},
-		"organizer": {catalog.Query{Organizer: next()}, nil},
-		"after":     {catalog.Query{After: catalog.Cursor{Starts: at(1), Event: all[2].ID}, Max: 2}, []int{3, 4}},
+		"all":                {catalog.Query{}, []int{0, 1, 2, 3, 4, 5}},
+		"drafts":             {catalog.Query{Drafts: true}, []int{0, 1, 2, 3, 4, 5, 6}},
+		"words":              {catalog.Query{Text: "aurora münch"}, []int{3}},
+		"chinese":            {catalog.Query{Text: "春"}, []int{3}},
+		"no jokers":          {catalog.Query{Text: "a%a"}, nil},
+		"percent":            {catalog.Query{Text: "100%_"}, []int{0, 1, 2, 4, 5}},
+		"quote":              {catalog.Query{Text: `' OR '1'='1`}, nil},
+		"no accent in words": {catalog.Query{Text: "AURORA munch"}, []int{3}},
+		"accents":            {catalog.Query{City: "munchen"}, []int{3}},
+		"full form":          {catalog.Query{City: "ＭÜＮＣＨＥＮ"}, []int{3}},
+		"city":               {catalog.Query{City: "münchen"}, []int{3}},
+		"window":             {catalog.Query{From: at(1), To: at(2)}, []int{2, 3}},
+		"organizer":          {catalog.Query{Organizer: next()}, nil},
+		"after":              {catalog.Query{After: catalog.Cursor{Starts: at(1), Event: all[2].ID}, Max: 2}, []int{3, 4}},
 	} {
 		if c.q.Max == 0 {
 			c.q.Max = 50
