@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -29,14 +30,23 @@ type OrganizerRefundRequest struct {
 type Refund struct {
 	ID      string    `json:"refund_id"`
 	Booking string    `json:"booking_id"`
-	State   string    `json:"state" enum:"REQUESTED,REFUNDED,SEAT_RELEASED" doc:"REQUESTED: the tickets are void, the money is on its way"`
+	State   string    `json:"state" enum:"REQUESTED,REFUNDED,SEAT_RELEASED" doc:"REQUESTED: the tickets are void, the money is on its way; REFUNDED: it is back; SEAT_RELEASED: and the seats can be bought again"`
+	Back    bool      `json:"money_back" doc:"whether the provider has given all of the amount back"`
 	Tickets []string  `json:"ticket_ids,omitempty"`
 	Amount  Money     `json:"amount"`
 	Kept    int64     `json:"fee_kept_minor,omitempty"`
-	Rule    string    `json:"rule,omitempty" doc:"by which that is kept"`
+	Rule    string    `json:"rule,omitempty" doc:"by which that is kept, as text"`
+	By      *KeptRule `json:"kept_by,omitempty" doc:"the same for programs"`
 	Reason  string    `json:"reason"`
 	Refused string    `json:"refused,omitempty" doc:"the provider's final no: the organizer must look"`
 	Created time.Time `json:"created_at"`
+}
+
+// A KeptRule is the rule by which something was kept of what was given back.
+type KeptRule struct {
+	Kind     string `json:"kind" enum:"customer,organizer,exchange" doc:"customer: the event's rule of then; organizer: as they said; exchange: it went into another booking"`
+	FeeBP    int64  `json:"fee_bp,omitempty" doc:"of customer: a share of what the ticket cost, in basis points: 1000 is 10 %"`
+	FeePlace int64  `json:"fee_minor,omitempty" doc:"of customer: beside that, for each ticket"`
 }
 
 // Refunds are what one request gives back: more than one where the money comes from several payments.
@@ -139,12 +149,28 @@ func (a *api) refund(w http.ResponseWriter, r *request, asked booking.RefundRequ
 func showRefund(f *ledger.Refund) Refund {
 	shown := Refund{
 		ID: f.ID.Text(id.Refund), Booking: f.Order.Text(id.Order), State: f.State.String(), Amount: Money{f.Amount, f.Currency},
-		Kept: f.FeeKept, Rule: f.Rule, Reason: f.Reason, Refused: f.Refused, Created: f.Created.Std(),
+		Back: f.State != ledger.RefundRequested, Kept: f.FeeKept, Rule: f.Rule, Reason: f.Reason, Refused: f.Refused, Created: f.Created.Std(), By: keptRule(f.Rule),
 	}
 	for _, t := range f.Tickets {
 		shown.Tickets = append(shown.Tickets, t.Text(id.Ticket))
 	}
 	return shown
+}
+
+// keptRule reads what the ledger wrote down as a refund's rule, "customer 1000 bp + 200". What it does not know, as of a
+// refund of money alone, is no rule.
+func keptRule(text string) *KeptRule {
+	var r KeptRule
+	switch {
+	case text == "organizer", text == "exchange":
+		r.Kind = text
+	default:
+		if n, err := fmt.Sscanf(text, "customer %d bp + %d", &r.FeeBP, &r.FeePlace); n != 2 || err != nil {
+			return nil
+		}
+		r.Kind = "customer"
+	}
+	return &r
 }
 
 func ticketIDs(texts []string) ([]id.ID, error) {
