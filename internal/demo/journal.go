@@ -66,6 +66,7 @@ type journalLine struct {
 	Quantity int       `json:"quantity,omitempty"`
 	Amount   int64     `json:"amount_minor,omitempty"`
 	Expires  time.Time `json:"expires_at,omitzero"`
+	Used     time.Time `json:"used_at,omitzero"`
 	Tickets  []string  `json:"ticket_ids,omitempty"`
 	Refund   string    `json:"refund_id,omitempty"`
 	Customer string    `json:"customer_id,omitempty"`

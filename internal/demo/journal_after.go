@@ -175,7 +175,7 @@ func (j *journal) synced(buyer int, ticket, device string, fact *httpapi.SyncFac
 func (j *journal) checkedIn(buyer int, ticket string, said checkInSaid) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.write(journalLine{Buyer: buyer, What: "let in", Tickets: []string{ticket}, Expires: time.UnixMilli(said.At)})
+	j.write(journalLine{Buyer: buyer, What: "let in", Tickets: []string{ticket}, Used: time.UnixMilli(said.At)})
 	if !slices.Contains(j.later.checkIns, said) {
 		j.later.checkIns = append(j.later.checkIns, said)
 	}
