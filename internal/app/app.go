@@ -147,7 +147,39 @@ func (a *App) openFolder(context.Context) error {
 		return err
 	}
 	a.onClose(func(context.Context) error { return unlock() })
-	return a.refuseHalfRestored()
+	if err := a.refuseHalfRestored(); err != nil {
+		return err
+	}
+	return a.closeToOthers()
+}
+
+// closeToOthers keeps other users of the machine from reading names and addresses, whatever the folder's own mode is: SQLite
+// makes files that all may read. Its logs have the mode of their database.
+func (a *App) closeToOthers() error {
+	if a.Settings.Ledger == Postgres {
+		return nil
+	}
+	for _, name := range []string{controlFile, ShardFile} {
+		f, err := os.OpenFile(a.path(name), os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return err
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+		for _, end := range []string{"", "-wal", "-shm"} {
+			info, err := os.Stat(a.path(name + end))
+			if err != nil { // not there
+				continue
+			}
+			if mode := info.Mode().Perm(); mode&0o007 != 0 { // of an earlier version
+				if err := os.Chmod(a.path(name+end), mode&^0o007); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
 }
 
 func (a *App) openControl(ctx context.Context) error {

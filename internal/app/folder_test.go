@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -84,6 +85,36 @@ func commands(t *testing.T, c *Client, file ImportRequest) []string {
 	call("POST", "/events/evt_0000000000001/pause", nil)
 	call("GET", "/events", nil)
 	return told
+}
+
+// Names and addresses are for the program's own user, also in a folder that others may read, and after an earlier version
+// that did not see to it.
+func TestDatabasesAreClosedToOthers(t *testing.T) {
+	s := settings(folder(t))
+	must(t, os.MkdirAll(s.Data, 0o755))
+	must(t, os.Chmod(s.Data, 0o755))
+	for range 2 {
+		a, err := Open(t.Context(), s)
+		must(t, err)
+		found := 0
+		for _, name := range []string{controlFile, controlFile + "-wal", controlFile + "-shm", ShardFile, ShardFile + "-wal", ShardFile + "-shm"} {
+			info, err := os.Stat(filepath.Join(s.Data, name))
+			if err != nil {
+				continue
+			}
+			found++
+			if mode := info.Mode().Perm(); mode&0o007 != 0 {
+				t.Errorf("%s has mode %04o", name, mode)
+			}
+		}
+		if found < 4 {
+			t.Errorf("%d files", found)
+		}
+		must(t, a.Close(t.Context()))
+		for _, name := range []string{controlFile, ShardFile} {
+			must(t, os.Chmod(filepath.Join(s.Data, name), 0o644))
+		}
+	}
 }
 
 // F1: commands reach a running server over its socket and open the folder themselves where none runs: the answers are the
