@@ -21,7 +21,7 @@ const exportTimeMax = 4 * time.Minute
 
 // exportColumns are those of the CSV.
 var exportColumns = []string{
-	"booking_id", "booking_state", "reason", "created_at", "updated_at", "customer_id", "customer_name", "customer_email", "amount_minor", "currency",
+	"booking_id", "booking_state", "reason", "created_at", "updated_at", "customer_id", "customer_name", "customer_email", "amount_minor", "refunded_minor", "currency",
 	"ticket_id", "ticket_state", "seat_id", "area_id", "category", "price_minor", "attendee_name", "document_type", "document_last4",
 }
 
@@ -105,7 +105,7 @@ func (e *csvExporter) begin() error {
 func (e *csvExporter) order(o *ledger.Order, b *OrganizerBooking) error {
 	head := []string{
 		b.ID, b.State, b.Reason, b.Created.Format(time.RFC3339), b.Updated.Format(time.RFC3339), b.Buyer.ID, b.Buyer.Name, b.Buyer.Email,
-		strconv.FormatInt(b.Price.AmountMinor, 10), b.Price.Currency,
+		strconv.FormatInt(b.Price.AmountMinor, 10), strconv.FormatInt(b.Refunded, 10), b.Price.Currency,
 	}
 	if len(b.Tickets) == 0 {
 		return e.line(append(head, make([]string, len(exportColumns)-len(head))...))

@@ -111,6 +111,7 @@ func TestGoldenOrganizerRefund(t *testing.T) {
 	w.outcomeUnknown("organizer_refund/outcome_unknown", one)
 	w.golden("organizer_refund/one", one)
 	w.golden("organizer_refund/again", one)
+	w.golden("organizer_booking/refunded", ask{path: strings.TrimSuffix(path, "/refund"), customer: "olga"})
 	w.golden("organizer_refund/key_reused", post(path, "olga", "one", `{"reason":"ill"}`))
 	w.golden("organizer_refund/no_key", post(path, "olga", "", `{"reason":"ill"}`))
 	w.golden("organizer_refund/no_reason", post(path, "olga", "two", `{}`))

@@ -39,6 +39,7 @@ type Named struct {
 type OrganizerBooking struct {
 	Booking
 	Buyer     Buyer   `json:"customer"`
+	Refunded  int64   `json:"refunded_minor" doc:"what has been given back of it"`
 	Attendees []Named `json:"attendees,omitempty"`
 }
 
@@ -65,19 +66,19 @@ type EventFigures struct {
 
 // OrderFigures are bookings by state.
 type OrderFigures struct {
-	Pending  int `json:"PENDING"`
-	Paid     int `json:"PAID"`
-	Failed   int `json:"FAILED"`
-	Expired  int `json:"EXPIRED"`
-	Refunded int `json:"REFUNDED"`
+	Pending  int `json:"pending_count"`
+	Paid     int `json:"paid_count"`
+	Failed   int `json:"failed_count"`
+	Expired  int `json:"expired_count"`
+	Refunded int `json:"refunded_count"`
 }
 
 // CategoryFigures are the tickets of a category.
 type CategoryFigures struct {
 	Category string `json:"category"`
-	Valid    int    `json:"VALID"`
-	Used     int    `json:"USED"`
-	Void     int    `json:"VOID"`
+	Valid    int    `json:"valid_count"`
+	Used     int    `json:"used_count"`
+	Void     int    `json:"void_count"`
 	Total    int64  `json:"total_minor" doc:"of those that are not void"`
 }
 
@@ -136,6 +137,15 @@ func (a *api) showOrganizerBooking(r *request, o *ledger.Order) (OrganizerBookin
 		return OrganizerBooking{}, err
 	}
 	shown := OrganizerBooking{Booking: booking}
+	refunds, err := a.Ledger.RefundsOf(r.Context(), o.ID)
+	if err != nil {
+		return shown, err
+	}
+	for i := range refunds {
+		if refunds[i].State != ledger.RefundRequested {
+			shown.Refunded += refunds[i].Amount
+		}
+	}
 	if shown.Buyer, err = a.buyer(r, o.Customer); err != nil || a.People == nil {
 		return shown, err
 	}
