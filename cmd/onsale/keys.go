@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -21,7 +22,7 @@ type KeysCmd struct {
 type keysList struct{ configFlags }
 
 type keysRotate struct {
-	Purpose string `placeholder:"P" help:"Only this one, as onsale keys list shows it; else all that can be rotated (pepper and idempotency cannot: what they hashed could not be found again)."`
+	Purpose string `default:"all" placeholder:"P" help:"Only this one, as onsale keys list shows it; else all that can be rotated (pepper and idempotency cannot: what they hashed could not be found again)."`
 	configFlags
 }
 
@@ -36,8 +37,15 @@ func (c *keysList) Run(ctx context.Context, k *kong.Context) error {
 
 // Run makes new keys.
 func (c *keysRotate) Run(ctx context.Context, k *kong.Context) error {
+	purpose := c.Purpose
+	switch purpose {
+	case "": // an empty variable of a script, perhaps
+		return errors.New("--purpose is empty: name one, as onsale keys list shows it, or leave it out")
+	case "all":
+		purpose = ""
+	}
 	var all []app.AdminKey
-	if err := c.call(ctx, "POST", "/keys/rotate", app.RotateRequest{Purpose: c.Purpose}, &all); err != nil {
+	if err := c.call(ctx, "POST", "/keys/rotate", app.RotateRequest{Purpose: purpose}, &all); err != nil {
 		return err
 	}
 	return printKeys(k.Stdout, all)

@@ -103,7 +103,7 @@ var Catalogue = []Entry{
 	{LimitReached, 409, false, "This is more than one customer may have.", "超过每位顾客的限购数量。"},
 	{HoldExpired, 409, false, "The hold has run out. If anything was charged for it, it is given back.", "保留已过期；如已扣款，将予退还。"},
 	{HoldNotExtendable, 409, false, "This hold cannot be extended any more.", "该保留不能再延长。"},
-	{PaymentInProgress, 409, true, "A payment for this hold is already being made.", "该保留已有付款正在进行。"},
+	{PaymentInProgress, 409, true, "A payment is still being made here. Please try again in a moment.", "此处仍有付款正在进行，请稍后再试。"},
 	{SoldOut, 409, false, "This event is sold out.", "该场次已售罄。"},
 	{NotOnSale, 409, false, "This event is not on sale now.", "该场次目前未开售。"},
 	{Paused, 409, true, "The sale is paused for a moment.", "售票暂停中。"},

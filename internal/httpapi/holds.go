@@ -3,6 +3,7 @@ package httpapi
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"onsale/internal/fault"
@@ -105,6 +106,9 @@ func (a *api) holdMake(w http.ResponseWriter, r *request) error {
 	return write(w, http.StatusCreated, shown)
 }
 
+// wishFields are the fields of best_available.
+var wishFields = []string{"quantity", "category", "section", "adjacency", "accessible"}
+
 // claim makes the hold in the way that the request asks for.
 func (a *api) claim(r *request, names planNames, claim inventory.Claim, body HoldRequest) (inventory.Held, error) {
 	ways := 0
@@ -125,7 +129,7 @@ func (a *api) claim(r *request, names planNames, claim inventory.Claim, body Hol
 		}
 		held, err := a.Inventory.HoldBest(r.Context(), claim, wish)
 		var f *fault.Error
-		if errors.As(err, &f) && f.Code == fault.Invalid && f.Field != "" {
+		if errors.As(err, &f) && f.Code == fault.Invalid && slices.Contains(wishFields, f.Field) {
 			return held, &fault.Error{Code: f.Code, Field: "best_available." + f.Field, Detail: f.Detail, Cause: f.Cause}
 		}
 		return held, err

@@ -275,6 +275,7 @@ type Transfer struct {
 //
 // Faults: ticket_unknown; wrong_event; ticket_used; ticket_void; invalid (an offline one without device, or of longer ago than
 // CheckInPastMax or further ahead than CheckInAheadMax).
+// One more conflict than ConflictsMax of a ticket is refused: conflict.
 type CheckIn struct {
 	Ticket  id.ID
 	Event   id.ID

@@ -38,6 +38,8 @@ const (
 	// CheckInPastMax is how old, and CheckInAheadMax how far ahead, a use may be that a door decided offline.
 	CheckInPastMax  = Duration(7 * 24 * 60 * 60 * 1000)
 	CheckInAheadMax = Duration(5 * 60 * 1000)
+	// ConflictsMax is how many conflicts of one ticket are written down: more say nothing new.
+	ConflictsMax = 32
 )
 
 // Time is Unix milliseconds on the shard's clock, which never goes back.

@@ -97,6 +97,15 @@ func (m *Model) checkInFact(c CheckIn, t *Ticket) Result {
 	if t.State == TicketValid {
 		return m.admitted(c, t)
 	}
+	before := 0
+	for _, row := range m.checkIns {
+		if row.Ticket == t.ID && row.Conflict != "" {
+			before++
+		}
+	}
+	if before >= ConflictsMax {
+		return refuse(fault.Conflict, "%d conflicts are written down", before)
+	}
 	row := m.writeCheckIn(c)
 	row.Conflict = map[TicketState]string{TicketUsed: ConflictUsed, TicketVoid: ConflictVoid}[t.State]
 	m.publish(m.orders[t.Order], NoticeCheckInConflict, "ticket_id", t.ID.Text(id.Ticket))

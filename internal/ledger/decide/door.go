@@ -33,6 +33,16 @@ func accepted(uses []*CheckIn) *CheckIn {
 	return uses[i]
 }
 
+// conflicts counts the uses that should not have been.
+func conflicts(uses []*CheckIn) (n int) {
+	for _, u := range uses {
+		if u.Conflict != "" {
+			n++
+		}
+	}
+	return n
+}
+
 // view is a copy of the use as it is now, for an answer.
 func (u *CheckIn) view() *ledger.CheckedIn {
 	if u == nil {
@@ -62,6 +72,8 @@ func (w *Work) checkIn(c ledger.CheckIn) (ledger.Result, error) {
 			return ledger.Result{Repeat: true, Ticket: t.view(), CheckIn: known.view()}, nil
 		case c.At <= w.Now-ledger.Time(ledger.CheckInPastMax) || c.At > w.Now+ledger.Time(ledger.CheckInAheadMax):
 			return ledger.Result{}, invalid("at", "the device's clock is wrong, or it was too long ago")
+		case t.State != ledger.TicketValid && conflicts(uses) >= ledger.ConflictsMax:
+			return ledger.Result{}, fault.New(fault.Conflict, "%d uses of this ticket that should not have been are written down: another says nothing new", ledger.ConflictsMax)
 		}
 		return w.used(t, o, uses, c, c.At)
 	}

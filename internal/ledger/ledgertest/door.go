@@ -161,6 +161,16 @@ var doorScenarios = []scenario{
 		w.pass(hour)
 		w.again(oldest) // it stands, however long ago it was
 	}},
+	{"I13: conflicts of one ticket are written down up to a bound", func(w *world) {
+		t := w.paid(alice, 0).Tickets[0]
+		w.pass(hour)
+		for i := range ledger.Time(ledger.ConflictsMax + 1) { // the first is no conflict
+			w.given(w.offline(t, "d", start+1+i))
+		}
+		w.no(fault.Conflict, w.offline(t, "d", start+99))
+		w.again(w.offline(t, "d", start+1+ledger.Time(ledger.ConflictsMax))) // what stands is a repeat
+		w.same("the uses", len(w.usesOf(t)), ledger.ConflictsMax+1)
+	}},
 	{"the uses of an event, page by page, all or the conflicts", func(w *world) {
 		ctx := context.Background()
 		o := w.paid(alice, 0, 1, 8)
