@@ -456,17 +456,21 @@ func TestContextEndsACall(t *testing.T) {
 func TestSettingsAreChecked(t *testing.T) {
 	good := Config{SecretKey: "sk_test_1", WebhookSecrets: []string{"whsec_12345678"}}
 	for want, change := range map[string]func(*Config){
-		"SecretKey":         func(c *Config) { c.SecretKey = "pk_test_1topsecret" },
-		"WebhookSecrets is": func(c *Config) { c.WebhookSecrets = nil },
-		"WebhookSecrets[1]": func(c *Config) { c.WebhookSecrets = []string{"whsec_12345678", "topsecret"} },
-		"Account":           func(c *Config) { c.Account = "me" },
-		"House":             func(c *Config) { c.House = "a/b" },
-		"MethodTypes":       func(c *Config) { c.MethodTypes = []string{"Card"} },
-		"Timeout":           func(c *Config) { c.Timeout = time.Hour },
-		"ConnectionsMax":    func(c *Config) { c.ConnectionsMax = -1 },
-		"ReturnURL":         func(c *Config) { c.SecretKey, c.ReturnURL = "sk_live_1", "http://tickets.example" },
-		"URL must":          func(c *Config) { c.URL = "https://api.example/v1" },
-		"URL must be":       func(c *Config) { c.SecretKey, c.URL = "sk_live_1", "http://127.0.0.1:1" },
+		"payment.stripe.secret_key must begin with sk_test_": func(c *Config) { c.SecretKey = "pk_test_1topsecret" },
+		"payment.stripe.webhook_secrets is empty":            func(c *Config) { c.WebhookSecrets = nil },
+		"payment.stripe.secret_key is empty":                 func(c *Config) { c.SecretKey = "" },
+		"secret_key has characters":                          func(c *Config) { c.SecretKey = "sk_test_topsecret\n" },
+		"secret_key is too long":                             func(c *Config) { c.SecretKey = "sk_test_topsecret" + strings.Repeat("x", 300) },
+		"number 1 is too short (3 characters after whsec_)":  func(c *Config) { c.WebhookSecrets = []string{"whsec_abc"} },
+		"webhook_secrets: number 2 must begin with whsec_;":  func(c *Config) { c.WebhookSecrets = []string{"whsec_12345678", "topsecret"} },
+		"payment.stripe.account must begin with acct_":       func(c *Config) { c.Account = "me" },
+		"payment.stripe.house":                               func(c *Config) { c.House = "a/b" },
+		"MethodTypes":                                        func(c *Config) { c.MethodTypes = []string{"Card"} },
+		"Timeout":                                            func(c *Config) { c.Timeout = time.Hour },
+		"ConnectionsMax":                                     func(c *Config) { c.ConnectionsMax = -1 },
+		"payment.stripe.return_url":                          func(c *Config) { c.SecretKey, c.ReturnURL = "sk_live_1", "http://tickets.example" },
+		"URL must":                                           func(c *Config) { c.URL = "https://api.example/v1" },
+		"URL must be":                                        func(c *Config) { c.SecretKey, c.URL = "sk_live_1", "http://127.0.0.1:1" },
 	} {
 		c := good
 		change(&c)

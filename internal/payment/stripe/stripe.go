@@ -145,34 +145,60 @@ func modeOf(secretKey string) payment.Mode {
 	return payment.Test
 }
 
-// validate names what is wrong, never a secret's value.
+// unlike says what is wrong with a secret or a name that should begin with one of the prefixes and have so many letters,
+// digits and others after it, without its value.
+func unlike(value, others string, least int, prefixes ...string) string {
+	if value == "" {
+		return "is empty"
+	}
+	for _, p := range prefixes {
+		rest, begins := strings.CutPrefix(value, p)
+		odd := strings.ContainsFunc(rest, func(c rune) bool {
+			return (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && !strings.ContainsRune(others, c)
+		})
+		switch {
+		case !begins:
+		case odd:
+			return "has characters that none has, such as a blank or a line's end"
+		case len(rest) < least:
+			return fmt.Sprintf("is too short (%d characters after %s): part of it is missing", len(rest), p)
+		default:
+			return "is too long"
+		}
+	}
+	return "must begin with " + strings.Join(prefixes, " or ")
+}
+
+// validate names what is wrong and in which setting, never a secret's value.
 func (c *Config) validate() error {
 	var wrong []error
 	check := func(good bool, format string, args ...any) {
 		if !good {
-			wrong = append(wrong, fmt.Errorf("stripe: "+format, args...))
+			wrong = append(wrong, fmt.Errorf(format, args...))
 		}
 	}
-	check(keyForm.MatchString(c.SecretKey), "SecretKey must begin with sk_test_, sk_live_, rk_test_ or rk_live_; copy it from Developers, API keys")
-	check(len(c.WebhookSecrets) > 0, "WebhookSecrets is empty; copy the endpoint's signing secret from Developers, Webhooks")
+	const setting = "payment.stripe."
+	check(keyForm.MatchString(c.SecretKey), setting+"secret_key %s; copy it from Developers, API keys",
+		unlike(c.SecretKey, "_", 1, "sk_test_", "sk_live_", "rk_test_", "rk_live_"))
+	check(len(c.WebhookSecrets) > 0, setting+"webhook_secrets is empty; copy the endpoint's signing secret from Developers, Webhooks")
 	for i, secret := range c.WebhookSecrets {
-		check(secretForm.MatchString(secret), "WebhookSecrets[%d] must begin with whsec_", i)
+		check(secretForm.MatchString(secret), setting+"webhook_secrets: number %d %s; copy it from Developers, Webhooks", i+1, unlike(secret, "+/=_-", 8, "whsec_"))
 	}
-	check(c.Account == "" || accountForm.MatchString(c.Account), "Account must begin with acct_")
-	check(c.House == "" || len(c.House) <= 40 && payment.ValidateID("house", c.House) == nil, "House may have 40 letters, digits, - and _")
+	check(c.Account == "" || accountForm.MatchString(c.Account), setting+"account %s", unlike(c.Account, "", 1, "acct_"))
+	check(c.House == "" || len(c.House) <= 40 && payment.ValidateID("house", c.House) == nil, setting+"house may have 40 letters, digits, - and _")
 	for _, method := range c.MethodTypes {
-		check(methodForm.MatchString(method), "MethodTypes has %.40q; use Stripe's words, such as card", method)
+		check(methodForm.MatchString(method), "stripe: MethodTypes has %.40q; use Stripe's words, such as card", method)
 	}
-	check(len(c.MethodTypes) <= 20, "MethodTypes has more than 20")
-	check(c.Timeout > 0 && c.Timeout <= payment.AttemptTimeoutMax, "Timeout is %v; use up to %v, so that it ends before the payment window", c.Timeout, payment.AttemptTimeoutMax)
-	check(c.ConnectionsMax > 0, "ConnectionsMax is %d; use at least 1", c.ConnectionsMax)
+	check(len(c.MethodTypes) <= 20, "stripe: MethodTypes has more than 20")
+	check(c.Timeout > 0 && c.Timeout <= payment.AttemptTimeoutMax, "stripe: Timeout is %v; use up to %v, so that it ends before the payment window", c.Timeout, payment.AttemptTimeoutMax)
+	check(c.ConnectionsMax > 0, "stripe: ConnectionsMax is %d; use at least 1", c.ConnectionsMax)
 	live := modeOf(c.SecretKey) == payment.Live
 	back, err := url.Parse(strings.ReplaceAll(c.ReturnURL, "{order}", "order"))
 	check(c.ReturnURL == "" || err == nil && back.Host != "" && (back.Scheme == "https" || back.Scheme == "http" && !live),
-		"ReturnURL must be an https address (http only with a test key)")
+		setting+"return_url must be an https address (http only with a test key)")
 	base, err := url.Parse(c.URL)
 	check(err == nil && base.Host != "" && base.Path == "" && (base.Scheme == "https" || base.Scheme == "http" && !live),
-		"URL must be an https address without a path (http only with a test key)")
+		"stripe: URL must be an https address without a path (http only with a test key)")
 	return errors.Join(wrong...)
 }
 
