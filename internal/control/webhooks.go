@@ -99,9 +99,17 @@ func endpointError(what string, err error) error {
 }
 
 func (s webhookStore) SetEndpoint(ctx context.Context, e webhook.Endpoint) error {
-	args := append([]any{int64(e.ID)}, endpointValues(e)...)
-	found, err := changed(s.write.ExecContext(ctx, s.q(`UPDATE {webhook_endpoints}
-		SET url = $2, kinds = $3, state = $4, sealed = $5, old_sealed = $6, old_until_ms = $7 WHERE id = $1`), args...))
+	args := append([]any{int64(e.ID)}, endpointValues(e)[:3]...)
+	return s.setEndpoint(ctx, `UPDATE {webhook_endpoints} SET url = $2, kinds = $3, state = $4 WHERE id = $1`, args)
+}
+
+func (s webhookStore) RotateEndpoint(ctx context.Context, e webhook.Endpoint, was []byte) error {
+	args := append([]any{int64(e.ID), was}, endpointValues(e)[3:]...)
+	return s.setEndpoint(ctx, `UPDATE {webhook_endpoints} SET sealed = $3, old_sealed = $4, old_until_ms = $5 WHERE id = $1 AND sealed = $2`, args)
+}
+
+func (s webhookStore) setEndpoint(ctx context.Context, query string, args []any) error {
+	found, err := changed(s.write.ExecContext(ctx, s.q(query), args...))
 	if err == nil && !found {
 		err = webhook.ErrUnknown
 	}

@@ -45,7 +45,15 @@ func TestWebhookEndpoints(t *testing.T) {
 		must(t, err)
 		same(t, got, e)
 		e.Kinds, e.On, e.URL, e.OldSealed, e.OldUntil = []string{"a.b", "c.d"}, false, "https://b.example.com", []byte{3}, e.Created.Add(time.Hour)
+		stale := e
 		must(t, s.SetEndpoint(ctx, e))
+		was := e.Sealed
+		e.Sealed = []byte{7}
+		must(t, s.RotateEndpoint(ctx, e, was))
+		if err := s.RotateEndpoint(ctx, e, was); !errors.Is(err, webhook.ErrUnknown) {
+			t.Errorf("a rotation that comes second: %v", err)
+		}
+		must(t, other.SetEndpoint(ctx, stale)) // whoever read it before leaves the new secret alone
 		all, err := other.Endpoints(ctx, 0)
 		must(t, err)
 		same(t, all, []webhook.Endpoint{e})

@@ -347,7 +347,7 @@ func TestRotation(t *testing.T) {
 	stored, err := w.store.Endpoint(t.Context(), e.ID)
 	w.ok(err)
 	stored.OldUntil = time.Now().Add(-time.Second)
-	w.ok(w.store.SetEndpoint(t.Context(), stored))
+	w.ok(w.store.RotateEndpoint(t.Context(), stored, stored.Sealed))
 	w.publish(notice(2, 1, ledger.NoticePaid))
 	w.delivered(e)
 	if s := strings.Fields(w.receiver.posts()[1].headers[webhook.HeaderSignature]); len(s) != 1 {

@@ -124,12 +124,15 @@ func (s *Service) Rotate(ctx context.Context, organizer, endpoint id.ID) (string
 	if err != nil {
 		return "", err
 	}
-	secret := newSecret()
-	e.OldSealed, e.OldUntil = e.Sealed, s.now().Add(rotateTime)
+	secret, was := newSecret(), e.Sealed
+	e.OldSealed, e.OldUntil = was, s.now().Add(rotateTime)
 	if e.Sealed, err = s.sealer.Seal(sealName(e.ID), []byte(secret)); err != nil {
 		return "", err
 	}
-	return secret, asFault(s.store.SetEndpoint(ctx, e))
+	if err := asFault(s.store.RotateEndpoint(ctx, e, was)); err != nil {
+		return "", err // somebody else has removed or rotated it meanwhile: their secret signs
+	}
+	return secret, nil
 }
 
 // Remove removes an endpoint and its deliveries. Faults: not_found.

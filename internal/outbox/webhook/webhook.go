@@ -122,8 +122,11 @@ type Store interface {
 	Endpoint(ctx context.Context, endpoint id.ID) (Endpoint, error)
 	// AddEndpoint keeps a new one. ErrTaken; ErrTooMany where the organizer has max.
 	AddEndpoint(ctx context.Context, e Endpoint, max int) error
-	// SetEndpoint changes URL, kinds, state and secrets. ErrUnknown; ErrTaken.
+	// SetEndpoint changes URL, kinds and state; it leaves the secrets alone. ErrUnknown; ErrTaken.
 	SetEndpoint(ctx context.Context, e Endpoint) error
+	// RotateEndpoint changes the secrets, and nothing else, where the newest is still `was`. ErrUnknown, also where it is
+	// another by now.
+	RotateEndpoint(ctx context.Context, e Endpoint, was []byte) error
 	// RemoveEndpoint removes one with all its deliveries. ErrUnknown.
 	RemoveEndpoint(ctx context.Context, endpoint id.ID) error
 
