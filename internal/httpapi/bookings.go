@@ -117,6 +117,7 @@ func (a *api) checkToken(r *request, hold id.ID, token string) error {
 	case h.Exchange != 0:
 		return &fault.Error{Code: fault.Invalid, Field: "hold_id", Detail: "this hold is for an exchange: send it to /v1/bookings/" + h.Exchange.Text(id.Order) + "/exchange"}
 	case token == "" && h.Total() > 0:
+		bad.Detail = "is missing: it " + bad.Detail
 		return bad
 	}
 	return nil
