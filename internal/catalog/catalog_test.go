@@ -244,7 +244,7 @@ func TestImportRefusesAllAtOnceAndChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"performances[0].plan: an event keeps its plan", "performances[0].plan: there is no plan",
+		"performances[0].plan: an event keeps its plan", "performances[0].plan: there is no plan \"0000", "name the plan's file in the event's file",
 		"performances[0].currency: an event keeps its currency (EUR)", "performances[1].key: \"one\" is there twice",
 		"performances[1].tiers[0].category: the plan has no category \"nowhere\"; it has ",
 	} {

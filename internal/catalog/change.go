@@ -189,7 +189,11 @@ func opened(e *Event, now time.Time) bool {
 func (s *Service) againstPlan(ctx context.Context, r *Report, path string, e *Event) error {
 	plan, err := s.Plan(ctx, e.PlanHash)
 	if fault.CodeOf(err) == fault.NotFound {
-		r.Add(0, path+"plan", "there is no plan %.80q: import it first (onsale plan import FILE)", e.PlanHash)
+		if e.PlanHash == "" {
+			r.Add(0, path+"plan", "no plan is said: name the plan's file in the event's file, or send the plan to the API first and give its plan_hash")
+			return nil
+		}
+		r.Add(0, path+"plan", "there is no plan %.80q: name the plan's file in the event's file, or send the plan to the API first (POST …/plans)", e.PlanHash)
 		return nil
 	}
 	if err != nil {
