@@ -416,3 +416,14 @@ func TestUnknownKind(t *testing.T) {
 		t.Error("a mail of an unknown kind was written")
 	}
 }
+
+// Where nobody said at which address the pages are, an invitation names the route that takes its word.
+func TestAnInvitationWithoutALinkSaysHowItIsAccepted(t *testing.T) {
+	for _, locale := range identity.Locales {
+		m := golden(t, locale)["invitation"]
+		got, err := Compose(Site{Name: "Onsale", Host: "tickets.example.com"}, m)
+		if err != nil || !strings.Contains(got.Text, "POST /v1/invitations/accept") || !strings.Contains(got.Text, m.Token) {
+			t.Errorf("%v: %s", err, got.Text)
+		}
+	}
+}

@@ -62,7 +62,7 @@ var texts = map[string]text{
 	"invitation.subject": {"{organizer} invites you", "{organizer} 邀请您加入"},
 	"invitation.title":   {"An invitation from {organizer}", "来自 {organizer} 的邀请"},
 	"invitation.intro":   {"You are invited to work with {organizer} on {site}. Sign in with this e-mail address to accept.", "{organizer} 邀请您在 {site} 上共同工作。请使用此邮箱登录并接受邀请。"},
-	"invitation.nolink":  {"Accept it on the page that {organizer} names to you, with this word: {token}", "请在 {organizer} 告知您的页面上用此口令接受邀请：{token}"},
+	"invitation.nolink":  {"There is no page for it here yet: ask {organizer} how to sign in. Their program, or yours, then sends the word below to POST /v1/invitations/accept as {\"token\": \"…\"}. The word: {token}", "这里暂无接受邀请的页面：请向 {organizer} 询问如何登录。登录后，由程序将以下口令以 {\"token\": \"…\"} 的形式发送至 POST /v1/invitations/accept。口令：{token}"},
 	"invitation.notice":  {"If you did not expect this, do nothing: the invitation ends by itself.", "如果您并不知情，请忽略此邮件：邀请会自动失效。"},
 	"role.owner":         {"Owner: everything, also roles", "所有者：全部权限，包括角色管理"},
 	"role.operator":      {"Operator: sales, orders, refunds", "操作员：销售、订单、退款"},
