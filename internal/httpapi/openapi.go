@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -215,27 +216,63 @@ func docsOf(routes []route, version string) docsData {
 	return d
 }
 
-// bodyFields is a request's type as an object of field → what it is.
-func bodyFields(t reflect.Type) map[string]any {
+// nestedMax is how deep bodyFields looks into types: no body of ours is deeper.
+const nestedMax = 5
+
+// bodyFields is a request's type as an object of field → what it is, in the words of JSON.
+func bodyFields(t reflect.Type) map[string]any { return fieldsOf(t, nestedMax) }
+
+func fieldsOf(t reflect.Type, deep int) map[string]any {
 	fields := map[string]any{}
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		kind := f.Type
-		if kind.Kind() == reflect.Pointer {
-			kind = kind.Elem()
-		}
-		if kind.Kind() == reflect.Struct {
-			fields[name] = bodyFields(kind)
+		if name == "-" || !f.IsExported() {
 			continue
 		}
-		what := kind.String()
-		if doc := f.Tag.Get("doc"); doc != "" {
-			what += ": " + doc
+		what, doc := whatIs(f.Type, deep), f.Tag.Get("doc")
+		list, several := what.([]any)
+		switch word, plain := what.(string); {
+		case doc == "":
+		case plain:
+			what = word + ": " + doc
+		case several:
+			if word, plain := list[0].(string); plain {
+				list[0] = word + ": " + doc
+			}
 		}
 		fields[name] = what
 	}
 	return fields
+}
+
+// whatIs is a type as somebody who writes JSON sees it: a word, or what is in it.
+func whatIs(t reflect.Type, deep int) any {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return whatIs(t.Elem(), deep)
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "text"
+	case reflect.Float32, reflect.Float64:
+		return "number"
+	case reflect.Slice, reflect.Array:
+		return []any{whatIs(t.Elem(), deep)}
+	case reflect.Map:
+		return map[string]any{"…": whatIs(t.Elem(), deep)}
+	case reflect.Struct:
+		switch {
+		case t == reflect.TypeFor[time.Time]():
+			return "time"
+		case deep > 0:
+			return fieldsOf(t, deep-1)
+		}
+		return "object"
+	case reflect.Interface:
+		return "any"
+	}
+	return "whole number"
 }
 
 // KeyRequired and KeyOptional are for the readable page.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -164,6 +166,22 @@ func TestReadablePageHasEveryAnchor(t *testing.T) {
 	for _, r := range w.api.routes {
 		if !r.Hidden && !strings.Contains(page, `id="`+r.ID+`"`) {
 			t.Errorf("no anchor for %s", r.ID)
+		}
+	}
+}
+
+// Fields are shown in the words of JSON: nobody has to know what the program calls their types.
+func TestBodiesAreShownWithoutTypesOfTheProgram(t *testing.T) {
+	for _, r := range (&api{}).table() {
+		if r.Body == nil {
+			continue
+		}
+		text, err := json.Marshal(bodyFields(reflect.TypeOf(r.Body)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bad := regexp.MustCompile(`(catalog|ledger|venue|httpapi|time)\.[A-Z]|"\[\]|int64|bool\b|"":`).FindString(string(text)); bad != "" {
+			t.Errorf("%s shows %s: %s", r.ID, bad, text)
 		}
 	}
 }
