@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -40,13 +41,41 @@ type cli struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	var c cli
-	k := kong.Parse(&c,
+	k, err := commandLine(&cli{}, os.Args[1:], kong.BindTo(ctx, (*context.Context)(nil)))
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		os.Exit(exitUsage)
+	}
+	k.FatalIfErrorf(k.Run())
+}
+
+// exitUsage is how the program ends that was called in a way it does not know; 1 is for what went wrong.
+const exitUsage = 80
+
+// commandLine reads what the program was called with. `onsale help …` is `onsale … --help`. The error is one line, which
+// names where more is said: a whole usage text would hide it.
+func commandLine(c *cli, arguments []string, options ...kong.Option) (*kong.Context, error) {
+	parser, err := kong.New(c, append([]kong.Option{
 		kong.Name("onsale"),
 		kong.Description("Sells tickets at the minute when everyone wants them."),
-		kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 80}),
-		kong.BindTo(ctx, (*context.Context)(nil)))
-	k.FatalIfErrorf(k.Run())
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 80}),
+	}, options...)...)
+	if err != nil {
+		return nil, err
+	}
+	if len(arguments) > 0 && arguments[0] == "help" {
+		arguments = append(append([]string{}, arguments[1:]...), "--help")
+	}
+	k, err := parser.Parse(arguments)
+	var wrong *kong.ParseError
+	if !errors.As(err, &wrong) {
+		return k, err
+	}
+	command := "onsale"
+	if node := wrong.Context.Selected(); node != nil {
+		command = node.FullPath()
+	}
+	return nil, fmt.Errorf("onsale: %w: see %s --help", err, command)
 }
 
 // VersionCmd is `onsale version`.
