@@ -12,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"onsale/internal/app"
 	"onsale/internal/catalog/importer"
 )
 
@@ -52,14 +53,15 @@ func (c *eventConvert) Run(k *kong.Context) error {
 		fmt.Fprintln(k.Stdout, filepath.Join(c.Out, f.Name))
 		fmt.Fprintf(k.Stdout, "  %s\n", cut(cmp.Or(f.Title, "(no title)"), 78))
 		if len(f.Questions) > 0 {
-			fmt.Fprintf(k.Stdout, "  asks about %s\n", cut(fields(f.Questions), 67))
+			_ = app.PrintWrapped(k.Stdout, "  asks about %s", fields(f.Questions))
 		}
 	}
 	for _, s := range r.Skipped {
-		fmt.Fprintf(k.Stdout, "%s\n  %s\n", s.Path, cut(s.Why, 78))
+		fmt.Fprintln(k.Stdout, s.Path)
+		_ = app.PrintWrapped(k.Stdout, "  %s", s.Why)
 	}
 	for _, note := range r.Notes {
-		fmt.Fprintf(k.Stdout, "Note: %s.\n", note)
+		_ = app.PrintWrapped(k.Stdout, "Note: %s.", note)
 	}
 	_, err = fmt.Fprintf(k.Stdout, "%s, %s. The questions are in the files:\nanswer them there, then onsale event import FILE.\n",
 		counted(len(files), "event file"), counted(r.Questions(), "question"))

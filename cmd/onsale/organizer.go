@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -59,11 +60,11 @@ func (c *organizerList) Run(ctx context.Context, k *kong.Context) error {
 		_, err := fmt.Fprintln(k.Stdout, "No organizers. onsale organizer add KEY --name NAME --owner EMAIL makes one.")
 		return err
 	}
-	t := tabwriter.NewWriter(k.Stdout, 0, 0, 2, ' ', 0)
+	rows := [][]string{{"ID", "KEY", "NAME"}}
 	for _, o := range all {
-		fmt.Fprintf(t, "%s\t%s\t%s\n", o.ID, o.Key, cut(o.Name, 40))
+		rows = append(rows, []string{o.ID, o.Key, cut(o.Name, 40)})
 	}
-	return t.Flush()
+	return printTable(k.Stdout, rows)
 }
 
 type organizerMembers struct {
@@ -152,15 +153,34 @@ func (c *organizerRoleRemove) Run(ctx context.Context, k *kong.Context) error {
 }
 
 func printPeople(w io.Writer, people app.AdminPeople) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if len(people.Members)+len(people.Invitations) == 0 {
+		_, err := fmt.Fprintln(w, "Nobody yet: onsale organizer role set KEY EMAIL owner")
+		return err
+	}
+	rows := [][]string{{"ROLE", "ID", "EMAIL", "NAME"}}
 	for _, m := range people.Members {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", m.Role, m.Customer, strings.Join(m.Emails, ", "), cut(m.Name, 24))
+		rows = append(rows, []string{m.Role, m.Customer, strings.Join(m.Emails, ", "), cut(m.Name, 24)})
 	}
 	for _, i := range people.Invitations {
-		fmt.Fprintf(t, "invited as %s\t%s\t%s\tuntil %s\n", i.Role, i.ID, i.Email, i.Expires.Local().Format("2006-01-02 15:04"))
+		rows = append(rows, []string{"invited as " + i.Role, i.ID, i.Email, "until " + i.Expires.Local().Format("2006-01-02 15:04")})
 	}
-	if len(people.Members)+len(people.Invitations) == 0 {
-		fmt.Fprintln(t, "Nobody yet: onsale organizer role set KEY EMAIL owner")
+	return printTable(w, rows)
+}
+
+// printTable prints rows in columns, the first row their heads, without blanks at the ends of lines.
+func printTable(w io.Writer, rows [][]string) error {
+	var text bytes.Buffer
+	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(t, strings.Join(row, "\t"))
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(text.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }

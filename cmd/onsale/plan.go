@@ -7,11 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 
+	"onsale/internal/app"
 	"onsale/internal/venue"
 )
 
@@ -217,29 +216,11 @@ func printProblems(out io.Writer, problems []venue.Problem) {
 			fmt.Fprintf(out, "%-10s %s\n", kind, problem.Path)
 			kind = ""
 		}
-		for _, text := range wrap(problem.Message, 69) {
+		for _, text := range app.Wrap(problem.Message, 69) {
 			fmt.Fprintf(out, "%-10s %s\n", kind, text)
 			kind = ""
 		}
 	}
-}
-
-// wrap breaks a text at blanks into lines of at most so many characters, longer words apart.
-func wrap(text string, width int) []string {
-	var lines []string
-	line := ""
-	for _, word := range strings.Fields(text) {
-		switch {
-		case line == "":
-			line = word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
-			line += " " + word
-		default:
-			lines = append(lines, line)
-			line = word
-		}
-	}
-	return append(lines, line)
 }
 
 func clip(text string, width int) string {

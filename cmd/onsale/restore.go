@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -59,7 +58,7 @@ func (c *RestoreCmd) Run(ctx context.Context, k *kong.Context) error {
 }
 
 func printRestored(w io.Writer, r *app.RestoreReport, data string) error {
-	out := func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
+	out := func(format string, args ...any) { _ = app.PrintWrapped(w, format, args...) }
 	out("Restored into %s: %s.", data, manifestText(r.Backup))
 	if r.Resumed {
 		out("An interrupted restore was finished.")
@@ -71,13 +70,13 @@ func printRestored(w io.Writer, r *app.RestoreReport, data string) error {
 	} else {
 		out("Audit     BROKEN: see onsale audit")
 	}
-	out("Erased    %d customers again", r.Erased)
+	out("Erased    %s again", counted(r.Erased, "customer"))
 	if r.Lists == 0 {
 		out("          No list of those erased since was given (--erasures): if anybody was, erase them again by hand (onsale customer erase).")
 	}
 	printMoney(w, &r.Money)
 	if len(r.Paused) > 0 {
-		out("Paused    %d events; once you have looked: onsale event resume ID", len(r.Paused))
+		out("Paused    %s; once you have looked: onsale event resume ID", counted(len(r.Paused), "event"))
 		for _, e := range r.Paused {
 			out("            %s", e)
 		}
@@ -86,7 +85,7 @@ func printRestored(w io.Writer, r *app.RestoreReport, data string) error {
 }
 
 func printMoney(w io.Writer, m *app.MoneyReport) {
-	out := func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
+	out := func(format string, args ...any) { _ = app.PrintWrapped(w, format, args...) }
 	if !m.Listed || m.Provider == "none" {
 		out("Money     the provider (%s) shows no books: nothing was compared", m.Provider)
 		return
