@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"onsale/internal/disk"
 )
@@ -44,13 +45,17 @@ func PrintFindings(w io.Writer, all []Finding) (ill bool, err error) {
 		case !f.Well:
 			sign, ill = "MEND", true
 		}
-		if _, err := fmt.Fprintf(w, "%s  %-14s  %s\n", sign, f.What, f.Says); err != nil {
-			return ill, err
-		}
+		head := fmt.Sprintf("%s  %-14s  ", sign, f.What)
+		width := utf8.RuneCountInString(head)
+		lines := Wrap(f.Says, terminalColumns-width)
 		if f.Mend != "" {
-			if _, err := fmt.Fprintf(w, "      %-14s  → %s\n", "", f.Mend); err != nil {
+			lines = append(lines, Wrap("→ "+f.Mend, terminalColumns-width)...)
+		}
+		for _, text := range lines {
+			if _, err := fmt.Fprintln(w, head+text); err != nil {
 				return ill, err
 			}
+			head = strings.Repeat(" ", width)
 		}
 	}
 	return ill, nil

@@ -62,7 +62,7 @@ func (d *doctor) prices(ctx context.Context) {
 	}
 	switch {
 	case d.Payment.Provider == noProvider && len(priced) > 0:
-		d.ill(what, fmt.Errorf("events on sale have prices (%d, the first is %s), and there is no payment provider", len(priced), priced[0]), "set payment.provider, or close them: onsale event close "+priced[0])
+		d.ill(what, fmt.Errorf("events that sell, or will, have prices (%d, the first is %s), and there is no payment provider", len(priced), priced[0]), "set payment.provider, or close them: onsale event close "+priced[0])
 	case d.Payment.Provider == noProvider:
 		d.well(what, "none: only free events can be sold")
 	case d.Payment.Provider == "sandbox" && len(strange) > 0:
