@@ -3,7 +3,6 @@ package identity
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"onsale/internal/fault"
@@ -72,7 +71,7 @@ func (s *Service) RemoveRole(ctx context.Context, by Actor, customer, organizer 
 
 func checkRole(role Role) error {
 	if !role.Known() {
-		return &fault.Error{Code: fault.Invalid, Field: "role", Detail: fmt.Sprintf("the role must be one of %v", Roles)}
+		return &fault.Error{Code: fault.Invalid, Field: "role", Detail: "the role must be one of owner, operator, viewer, door"}
 	}
 	return nil
 }
