@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -56,7 +57,7 @@ func (d *Draft) File() ([]byte, error) {
 
 // comment says where the draft is from.
 func (d *Draft) comment() string {
-	comment := "Converted from " + line(d.Path)
+	comment := "Converted from " + counted(line(d.Path))
 	if d.Path == "" {
 		comment = "Converted"
 	}
@@ -66,6 +67,16 @@ func (d *Draft) comment() string {
 		}
 	}
 	return comment
+}
+
+var indexes = regexp.MustCompile(`\[(\d{1,9})\]`)
+
+// counted is a place in the data for people, who count from one.
+func counted(path string) string {
+	return strings.TrimSpace(indexes.ReplaceAllStringFunc(path, func(index string) string {
+		n, _ := strconv.Atoi(index[1 : len(index)-1])
+		return " number " + strconv.Itoa(n+1)
+	}))
 }
 
 // putSale puts prices, limits and quotas.
