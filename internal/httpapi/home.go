@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"html/template"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"onsale/internal/catalog"
 )
@@ -62,15 +64,27 @@ func (a *api) home(w http.ResponseWriter, r *request) error {
 	return html(w, text.Bytes())
 }
 
-var homePage = template.Must(template.New("home").Parse(`<!doctype html><html lang="en"><head><meta charset="utf-8">
+// words is a state for people: "on sale".
+func words(state string) string { return strings.ReplaceAll(state, "_", " ") }
+
+// count is a number for people: 50,000.
+func count(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+var homePage = template.Must(template.New("home").Funcs(template.FuncMap{"words": words, "count": count}).Parse(`<!doctype html><html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width,initial-scale=1"><title>Onsale</title><style>` + pageStyle + `</style></head><body><main>
 <h1>Onsale</h1><p class="quiet">Version {{.Version}}. Sells tickets at the minute when everyone wants them.</p>
 {{if .Demo}}<p><strong>This is a demo.</strong> Money is not real, and tickets are marked TEST.
 Mails, sign-in codes among them, end in the <a href="/dev/mailbox">demo mailbox</a> unless a mail server is configured.</p>{{end}}
 <h2>Events</h2>{{if .Events}}<div class="scroll"><table><thead><tr><th>Event</th><th>When and where</th><th>State</th><th>Left</th></tr></thead><tbody>
 {{range .Events}}<tr><td>{{.Title}}<br><code><a href="/v1/events/{{.ID}}">{{.ID}}</a></code></td>
-<td>{{.Starts.Format "Mon 2 Jan 2006, 15:04 MST"}}<br><span class="quiet">{{.Venue.Name}}, {{.Venue.City}}</span></td><td>{{.State}}</td>
-<td>{{with .Left}}{{.Seats}} seats{{if .Places}}, {{.Places}} places{{end}}{{else}}–{{end}}</td></tr>
+<td>{{.Starts.Format "Mon 2 Jan 2006, 15:04 MST"}}<br><span class="quiet">{{.Venue.Name}}, {{.Venue.City}}</span></td><td>{{words .State}}</td>
+<td>{{with .Left}}{{count .Seats}} seats{{if .Places}}, {{count .Places}} places{{end}}{{else}}–{{end}}</td></tr>
 {{end}}</tbody></table></div>{{else}}<p>No events yet. <code>onsale event import FILE</code> brings some.</p>{{end}}
 {{with .First}}<h2>Buy two seats from a terminal</h2><pre>{{if $.Demo}}TOKEN=$(bin/onsale token --data {{$.Data}})
 {{else}}TOKEN=…   # of a configured issuer; or sign in by mail, see /docs
