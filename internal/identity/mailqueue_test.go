@@ -30,7 +30,7 @@ func TestMailsAreTriedAgainWhileTheyAreOfUse(t *testing.T) {
 				t.Fatal("one place")
 			}
 			q.put(mailJob{kind: "test", expires: start.Add(c.expires), send: func(ctx context.Context) error {
-				if until, bounded := ctx.Deadline(); !bounded || until.Sub(time.Now()) > sendTimeMax {
+				if until, bounded := ctx.Deadline(); !bounded || time.Until(until) > sendTimeMax {
 					t.Error("a talk without an end")
 				}
 				tries = append(tries, time.Since(start))
