@@ -67,6 +67,7 @@ func (p *printer) broken(r *Report) {
 		p.more(c.Violations, len(c.List))
 	}
 	p.line("")
+	p.line("What each check means: docs/RULES.md.")
 	if r.Good {
 		p.line("audit: ok")
 	} else {
