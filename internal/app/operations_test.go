@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"onsale/internal/audit"
-	"onsale/internal/ledger"
 	"onsale/internal/backup"
 	"onsale/internal/id"
 	"onsale/internal/keys"
+	"onsale/internal/ledger"
 	"onsale/internal/payment"
 	"onsale/internal/payment/sandbox"
 	"onsale/internal/pgserver"
