@@ -55,9 +55,10 @@ func (a *App) openMail() error {
 	return nil
 }
 
-// site is what all mails share. Its host is in ids of mails and calendar entries, which must stay the same.
+// site is what all mails share. Its host is in ids of mails and calendar entries, which must stay the same. It has no URL:
+// there are no pages yet to which a link could lead.
 func (a *App) site() mail.Site {
-	site := mail.Site{Name: a.Settings.Mail.Name, URL: a.Settings.PublicURL, Host: "onsale.localhost"}
+	site := mail.Site{Name: a.Settings.Mail.Name, Host: "onsale.localhost"}
 	if u, err := url.Parse(a.Settings.PublicURL); err == nil && u.Hostname() != "" {
 		site.Host = u.Hostname()
 	} else if _, domain, ok := strings.Cut(strings.TrimSuffix(a.Settings.Mail.SMTP.From, ">"), "@"); ok {

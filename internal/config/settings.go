@@ -32,7 +32,7 @@ func (c *Config) settings() []setting {
 		text(&c.MetricsListen, "metrics_listen", "127.0.0.1:9090",
 			`Where /readyz and /metrics are served, host:port on a loopback interface; "" is nowhere. Defaults to "127.0.0.1:9090".`),
 		text(&c.PublicURL, "public_url", "",
-			`The address under which browsers reach this server, https://tickets.example, without a path; "" is not known: cookies are then for plain connections, and mails have no links. Defaults to "".`),
+			`The address under which browsers reach this server, https://tickets.example, without a path; "" is not known: cookies are then for plain connections. Defaults to "".`),
 		networks(&c.TrustedProxies, "trusted_proxies",
 			`Proxies whose word on where a request comes from is believed (Forwarded, X-Forwarded-For): networks or addresses, "10.0.0.0/8, 2001:db8::7". "" is nobody, with demo loopback. Defaults to "".`),
 		text(&c.Data, "data", "data",
