@@ -182,7 +182,12 @@ func TestSyncLimits(t *testing.T) {
 	if len(w.uses(one)) > 0 {
 		t.Error("a refused sync wrote something down")
 	}
-	if got := w.sync("d1", facts[:SyncMax]...); len(got) != SyncMax || got[0].Use.Conflict != "" || got[SyncMax-1].Use.Conflict != ledger.ConflictUsed {
-		t.Errorf("I13: as many as may be come to %d outcomes", len(got))
+	got := w.sync("d1", facts[:SyncMax]...)
+	if len(got) != SyncMax || got[0].Use.Conflict != "" || got[1].Use.Conflict != ledger.ConflictUsed {
+		t.Fatalf("I13: as many as may be come to %d outcomes", len(got))
+	}
+	w.refused(got[SyncMax-1].Err, fault.Conflict, "") // so many conflicts of one ticket say nothing new
+	if n := len(w.uses(one)); n != 1+ledger.ConflictsMax {
+		t.Errorf("I13: %d uses are written down", n)
 	}
 }
