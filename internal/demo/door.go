@@ -206,6 +206,22 @@ func (v *visit) undo(ctx context.Context, t *httpapi.Ticket) {
 	v.scan(ctx, t, "door-c", letInAgain)
 }
 
+// tell sends what a device did without a network, again where the server could not write it down just then.
+func (v *visit) tell(ctx context.Context, q call) (a answer, done httpapi.SyncAnswer, err error) {
+	for end := time.Now().Add(callPatience); ; {
+		if a, err = v.client.do(ctx, q, v.random); err != nil {
+			return a, done, err
+		}
+		done = httpapi.SyncAnswer{}
+		if a.status != http.StatusOK || a.read(&done) != nil || len(done.Outcomes) != 1 || done.Outcomes[0].Result != "again" || time.Now().After(end) {
+			return a, done, nil
+		}
+		if !sleep(ctx, 500*time.Millisecond) {
+			return a, done, ctx.Err()
+		}
+	}
+}
+
 // offline is a door without a network: its device has the list, lets a ticket in, and tells later, twice. Where the ticket
 // was used at another door in the meantime, that is a conflict.
 func (v *visit) offline(ctx context.Context, t *httpapi.Ticket, used bool) {
@@ -222,12 +238,11 @@ func (v *visit) offline(ctx context.Context, t *httpapi.Ticket, used bool) {
 		want = "conflict"
 	}
 	for n := range 2 {
-		a, err := v.client.do(ctx, q, v.random)
+		a, done, err := v.tell(ctx, q)
 		if err != nil {
 			return
 		}
-		var done httpapi.SyncAnswer
-		if a.status != http.StatusOK || a.read(&done) != nil || len(done.Outcomes) != 1 || done.Outcomes[0].Result != want {
+		if a.status != http.StatusOK || len(done.Outcomes) != 1 || done.Outcomes[0].Result != want {
 			v.wrong("what a door did without a network became, at telling %d, %d %s, and %q should be", n+1, a.status, a.body, want)
 			return
 		}
