@@ -182,9 +182,10 @@ type world struct {
 	tick    chan time.Time
 	passed  chan struct{}
 
-	mu    sync.Mutex
-	clock time.Time
-	dead  []mail.Kind
+	mu     sync.Mutex
+	clock  time.Time
+	deadMu sync.Mutex
+	dead   []mail.Kind
 }
 
 func newWorld(t *testing.T, adapt func(*mail.Options)) *world {
@@ -207,7 +208,11 @@ func newWorld(t *testing.T, adapt func(*mail.Options)) *world {
 	}
 	o := mail.Options{
 		Site: mail.Site{Name: "Onsale", URL: "https://t.example.com", Host: "t.example.com"}, Sender: w.out, Facts: w.facts, Store: w.store,
-		Now: w.now, Tick: w.tick, Log: slog.New(slog.DiscardHandler), Dead: func(k mail.Kind) { w.dead = append(w.dead, k) },
+		Now: w.now, Tick: w.tick, Log: slog.New(slog.DiscardHandler), Dead: func(k mail.Kind) {
+			w.deadMu.Lock()
+			defer w.deadMu.Unlock()
+			w.dead = append(w.dead, k)
+		},
 		Passed: func() {
 			select {
 			case w.passed <- struct{}{}:
@@ -319,4 +324,11 @@ func (w *world) sent(want ...string) {
 	if got := w.out.ids(); !slices.Equal(got, want) {
 		w.t.Fatalf("sent %v\nwant %v", got, want)
 	}
+}
+
+// toldDead are the kinds of mails of which it was told that they will never be delivered.
+func (w *world) toldDead() []mail.Kind {
+	w.deadMu.Lock()
+	defer w.deadMu.Unlock()
+	return slices.Clone(w.dead)
 }

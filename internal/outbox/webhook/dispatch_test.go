@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -79,7 +80,7 @@ type world struct {
 	receiver   *receiver
 	tick       chan time.Time
 	organizer  id.ID
-	dead       int
+	dead       atomic.Int64
 }
 
 var ids = id.NewGenerator(1, time.Now, 0, nil)
@@ -99,7 +100,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, store: db.Webhooks(), receiver: &receiver{}, tick: make(chan time.Time), organizer: o.ID}
 	w.dispatcher = webhook.NewDispatcher(webhook.Options{
 		Store: w.store, Poster: w.receiver, Sealer: seals{}, Tick: w.tick, Chance: func() float64 { return 0 }, Log: slog.New(slog.DiscardHandler),
-		Dead: func(string) { w.dead++ },
+		Dead: func(string) { w.dead.Add(1) },
 	})
 	w.service = webhook.NewService(w.store, seals{}, ids.Next, nil, nil, w.dispatcher.Wake)
 	w.handler = webhook.NewHandler(w.store, func(_ context.Context, e id.ID) (id.ID, error) {
@@ -287,8 +288,8 @@ func TestAfterTheScheduleItIsADeadLetterAndCanBeReplayed(t *testing.T) {
 	w.dispatcher.Start()
 	w.publish(notice(1, 1, ledger.NoticePaid), notice(2, 1, ledger.NoticePaid))
 	w.until("both are dead", func() bool { return w.count(e).Dead == 2 && w.dispatcher.Stats().Talking == 0 })
-	if n := len(w.receiver.posts()); n != 2*(len(schedule)+1) || w.dead != 2 {
-		t.Errorf("%d tries, told of %d", n, w.dead)
+	if n := len(w.receiver.posts()); n != 2*(len(schedule)+1) || w.dead.Load() != 2 {
+		t.Errorf("%d tries, told of %d", n, w.dead.Load())
 	}
 	dead, err := w.service.Deliveries(t.Context(), w.organizer, e.ID, webhook.Dead, 10)
 	w.ok(err)
