@@ -297,7 +297,7 @@ func (w *world) notice(kind string, sequence int64, body string, order id.ID) {
 func (w *world) settle() {
 	w.t.Helper()
 	w.desk.Start()
-	for range 500 {
+	for range 20_000 { // looks at the store: each ends before the next begins
 		waiting, _, _, err := w.store.CountJobs(w.t.Context())
 		w.ok(err)
 		s := w.desk.Stats()
@@ -312,7 +312,7 @@ func (w *world) settle() {
 		case <-w.t.Context().Done():
 			w.t.Fatal("the desk does not come to an end")
 		}
-		time.Sleep(time.Millisecond)
+		<-w.passed
 	}
 	w.desk.Stop()
 }
