@@ -12,12 +12,13 @@ import (
 )
 
 // Version changes with what Text answers.
-const Version = 1
+const Version = 2
 
 // letters that Unicode does not take apart into a plain one and a mark.
 var letters = strings.NewReplacer("ß", "ss", "æ", "ae", "œ", "oe", "ø", "o", "ł", "l", "đ", "d", "ð", "d", "þ", "th", "ı", "i", "ħ", "h", "ς", "σ")
 
-// Text makes texts comparable: full-width forms as plain ones, lower case, no accents. Punctuation stays.
+// Text makes texts comparable: full-width forms as plain ones, lower case, no accents. Punctuation stays. What it
+// answers, it answers unchanged.
 func Text(text string) string {
 	ascii := true
 	for i := 0; i < len(text); i++ {
@@ -26,14 +27,15 @@ func Text(text string) string {
 	if ascii {
 		return strings.ToLower(text)
 	}
-	text = letters.Replace(strings.ToLower(norm.NFKC.String(text)))
-	marked := norm.NFD.String(text)
-	return norm.NFC.String(strings.Map(func(c rune) rune {
+	text = strings.ToValidUTF8(text, "\uFFFD") // norm leaves what follows a broken byte as it is
+	// Marks go before letters are looked up: "ǽ" is an "æ" with one.
+	plain := strings.Map(func(c rune) rune {
 		switch {
 		case unicode.Is(unicode.Mn, c) && c < 0x3000, // the marks of kana tell words apart
 			unicode.Is(unicode.Cf, c), unicode.Is(unicode.Variation_Selector, c): // nobody sees these
 			return -1
 		}
 		return c
-	}, marked))
+	}, norm.NFKD.String(text))
+	return letters.Replace(strings.ToLower(norm.NFKC.String(plain)))
 }
