@@ -29,6 +29,9 @@ const (
 	CrossOrigin        Code = "cross_origin"
 	NotAdmitted        Code = "not_admitted"
 	AdmissionExpired   Code = "admission_expired"
+	ProofRequired      Code = "proof_required"
+	PersonRequired     Code = "person_required"
+	Blocked            Code = "blocked"
 	WrongCustomer      Code = "wrong_customer"
 	RoleMissing        Code = "role_missing"
 	NotFound           Code = "not_found"
@@ -38,6 +41,8 @@ const (
 	OrderUnknown       Code = "booking_unknown"
 	TicketUnknown      Code = "ticket_unknown"
 	RefundUnknown      Code = "refund_unknown"
+	QueueUnknown       Code = "queue_unknown"
+	WishUnknown        Code = "wish_unknown"
 	MethodNotAllowed   Code = "method_not_allowed"
 	SeatsTaken         Code = "seats_taken"
 	PlacesTaken        Code = "places_taken"
@@ -47,6 +52,8 @@ const (
 	HoldNotExtendable  Code = "hold_not_extendable"
 	PaymentInProgress  Code = "payment_in_progress"
 	SoldOut            Code = "sold_out"
+	AlreadyInLine      Code = "already_in_line"
+	CodeUsedUp         Code = "code_used_up"
 	NotOnSale          Code = "not_on_sale"
 	Paused             Code = "paused"
 	Conflict           Code = "conflict"
@@ -58,11 +65,14 @@ const (
 	WrongEvent         Code = "wrong_event"
 	WrongGate          Code = "wrong_gate"
 	OrphanSeat         Code = "orphan_seat"
+	PresaleCodeWrong   Code = "presale_code_wrong"
 	KeyReused          Code = "key_reused"
 	KeyMissing         Code = "key_missing"
 	Invalid            Code = "invalid"
 	TooManyRequests    Code = "too_many_requests"
+	HoldRest           Code = "hold_rest"
 	Busy               Code = "busy"
+	NextIn             Code = "next_in"
 	OutcomeUnknown     Code = "outcome_unknown"
 	PaymentUnavailable Code = "payment_unavailable"
 	Internal           Code = "internal"
@@ -87,6 +97,9 @@ var Catalogue = []Entry{
 	{CrossOrigin, 403, false, "A page of another site sent this. Please begin on our own pages.", "该请求来自其他网站的页面，请从本站页面操作。"},
 	{NotAdmitted, 403, false, "Please go through the waiting room first.", "请先进入等候室排队。"},
 	{AdmissionExpired, 403, false, "Your time inside has run out.", "您的购票时间已结束。"},
+	{ProofRequired, 403, true, "Please solve the small task first; the page does it for you.", "请先完成验证计算，页面会自动处理。"},
+	{PersonRequired, 403, true, "Please show that you are a person: solve the picture or listen to the code.", "请完成人机验证：输入图片或语音中的验证码。"},
+	{Blocked, 403, false, "This is blocked by the organizer. If you think it is a mistake, please write to them.", "已被主办方限制；如有疑问，请联系主办方。"},
 	{WrongCustomer, 403, false, "This belongs to another customer.", "这属于另一位顾客。"},
 	{RoleMissing, 403, false, "Your role does not allow this.", "您的角色无权进行此操作。"},
 	{NotFound, 404, false, "There is nothing here.", "此处没有内容。"},
@@ -96,6 +109,8 @@ var Catalogue = []Entry{
 	{OrderUnknown, 404, false, "There is no such booking.", "没有该订单。"},
 	{TicketUnknown, 404, false, "There is no such ticket.", "没有该门票。"},
 	{RefundUnknown, 404, false, "There is no such refund.", "没有该退款。"},
+	{QueueUnknown, 404, false, "There is no such place in the line. Please join again.", "没有该排队号码，请重新排队。"},
+	{WishUnknown, 404, false, "There is no such wish on the waitlist.", "候补名单中没有该登记。"},
 	{MethodNotAllowed, 405, false, "This address does not take this method.", "此地址不支持该方法。"},
 	{SeatsTaken, 409, false, "Somebody was faster: these seats are taken.", "手慢了：这些座位已被选走。"},
 	{PlacesTaken, 409, false, "There are not enough places left here.", "此区域余位不足。"},
@@ -105,6 +120,8 @@ var Catalogue = []Entry{
 	{HoldNotExtendable, 409, false, "This hold cannot be extended any more.", "该保留不能再延长。"},
 	{PaymentInProgress, 409, true, "A payment is still being made here. Please try again in a moment.", "此处仍有付款正在进行，请稍后再试。"},
 	{SoldOut, 409, false, "This event is sold out.", "该场次已售罄。"},
+	{AlreadyInLine, 409, false, "Somebody with this document is in the line already.", "该证件已在排队中。"},
+	{CodeUsedUp, 409, false, "This code has been used as often as it may be.", "该优先购票码已达使用次数上限。"},
 	{NotOnSale, 409, false, "This event is not on sale now.", "该场次目前未开售。"},
 	{Paused, 409, true, "The sale is paused for a moment.", "售票暂停中。"},
 	{Conflict, 409, false, "This is not possible in the present state.", "当前状态下无法进行此操作。"},
@@ -120,10 +137,13 @@ var Catalogue = []Entry{
 	{Unsupported, 415, false, "Please send JSON.", "请发送 JSON。"},
 	{Invalid, 422, false, "Something in the request is not right.", "请求内容有误。"},
 	{OrphanSeat, 422, false, "This choice would leave a single seat alone. Please choose others.", "这样选会留下单个空座，请另选。"},
+	{PresaleCodeWrong, 422, false, "This code is not good for this event.", "该优先购票码不适用于本场次。"},
 	{KeyReused, 422, false, "This Idempotency-Key was used for a different request.", "该 Idempotency-Key 已用于另一请求。"},
 	{TooManyRequests, 429, true, "Too many requests. Please wait a moment.", "请求过多，请稍候。"},
+	{HoldRest, 429, true, "You let several holds run out. Please wait a little before the next one.", "您有多次保留未付款，请稍候再选座。"},
 	{Internal, 500, true, "Something went wrong here. The error id helps us find it.", "系统出错，请提供错误编号以便查找。"},
 	{Busy, 503, true, "Very many people are buying right now. Please try again in a moment.", "购票人数众多，请稍后再试。"},
+	{NextIn, 503, true, "It is your turn, and you are next in. Please stay; this page goes on by itself.", "已轮到您，即将进入，请勿离开，页面将自动继续。"},
 	{OutcomeUnknown, 503, true, "It is not certain whether this worked. Send the same request with the same key again.", "结果尚不确定，请用相同的 Idempotency-Key 重发同一请求。"},
 	{PaymentUnavailable, 503, true, "Payment does not answer at the moment. Your hold goes on; please try again.", "支付暂时无响应，保留仍有效，请重试。"},
 }

@@ -30,6 +30,7 @@ const (
 	Ticket   = "tkt"
 	Refund   = "rfd"
 	Session  = "ses"
+	Wish     = "wsh"
 )
 
 const (

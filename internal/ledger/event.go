@@ -61,7 +61,10 @@ type Event struct {
 	Refunds     RefundRule
 	Exchanges   ExchangeRule
 	Transfers   TransferRule
-	Documents   bool  // each place needs an attendee's identity document
+	Documents   bool // each place needs an attendee's identity document
+	Room        RoomRule
+	Waitlist    bool // who finds nothing may leave a wish
+	Holding     HoldingRule
 	Sequence    int64 // of the last notice published about it; the ledger's own, whatever a SetEvent says
 
 	// LimitsAt is when Limits or Quotas changed last. The ledger sets it, whatever a SetEvent says: claims made before may
@@ -90,6 +93,13 @@ type ExchangeRule struct {
 // A TransferRule says whether customers may pass tickets on. The zero value: no.
 type TransferRule struct {
 	Until Time // first instant at which they may not any more; 0: never
+}
+
+// A HoldingRule bounds holds that nobody means to pay for (C15). The zero value: no bound.
+type HoldingRule struct {
+	UnpaidMax int      // after so many unpaid holds of the event that ended within Rest, a customer may not hold again
+	Rest      Duration // until the last of them ended so long ago
+	SeatRest  Duration // for so long a customer may not take a seat again that an unpaid hold of theirs lost
 }
 
 // A Tier is the price of one category. A category without a tier is not sold.

@@ -88,8 +88,11 @@ type Result struct {
 	Refund  *Refund    // Confirm: this payment must be given back; RecordPayment: the refund that it settled
 	Ticket  *Ticket    // Transfer, CheckIn, UndoCheckIn: as it is now
 	CheckIn *CheckedIn // CheckIn: this use of the ticket, or the first one where it is refused; UndoCheckIn: the one undone
-	Count   int        // Sweep: holds ended; Block and Unblock: seats changed
+	Count   int        // Sweep: holds ended; Block and Unblock: seats changed; Advance: people called; ReleaseReturned: places
 	More    bool       // Sweep: there is more to do
+	Room    *Room      // of the waiting room's commands: as it is now
+	Session *Session   // Enter, Leave
+	Wish    *Wish      // of the waitlist's commands: as it is now
 }
 
 // A Change says how an event's picture differs since Version-1. It is also the row that other nodes read.

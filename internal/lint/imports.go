@@ -45,6 +45,7 @@ type place struct {
 // table has the packages by their path below internal/. Layers follow DESIGN 10.
 var table = map[string]place{
 	"cache":         {kind: domain, layer: 0},
+	"draw":          {kind: domain, layer: 0},
 	"id":            {kind: domain, layer: 0},
 	"keys":          {kind: domain, layer: 0},
 	"fault":         {kind: domain, layer: 1},
@@ -60,6 +61,9 @@ var table = map[string]place{
 	"inventory":     {kind: domain, layer: 6},
 	"booking":       {kind: domain, layer: 7},
 	"door":          {kind: domain, layer: 7},
+	"waitingroom":   {kind: domain, layer: 7},
+
+	"guard/picture": {kind: domain, layer: 3},
 
 	"outbox/mail":    {kind: domain, layer: 5},
 	"outbox/webhook": {kind: domain, layer: 5},
@@ -68,6 +72,8 @@ var table = map[string]place{
 	"catalog/importer":    {kind: adapter, port: "catalog"},
 	"catalog/search":      {kind: adapter, port: "catalog"},
 	"control":             {kind: adapter, port: "catalog"}, // and of identity and keys, which lie below it
+	"guard/person":        {kind: adapter, port: "guard"},
+	"guard/redis":         {kind: adapter, port: "guard"},
 	"identity/jwks":       {kind: adapter, port: "identity"},
 	"identity/oidc":       {kind: adapter, port: "identity"},
 	"ledger/postgres":     {kind: adapter, port: "ledger/decide"},
@@ -79,11 +85,16 @@ var table = map[string]place{
 	"payment/sandbox":     {kind: adapter, port: "payment"},
 	"payment/stripe":      {kind: adapter, port: "payment"},
 
-	"disk":       {kind: ground},
-	"fold":       {kind: ground},
-	"lint":       {kind: ground},
-	"pgserver":   {kind: ground},
-	"sqlmigrate": {kind: ground},
+	"waitingroom/beacon":  {kind: adapter, port: "waitingroom"},
+	"waitingroom/joinlog": {kind: adapter, port: "waitingroom"},
+	"waitingroom/redis":   {kind: adapter, port: "waitingroom"},
+
+	"disk":        {kind: ground},
+	"fold":        {kind: ground},
+	"lint":        {kind: ground},
+	"pgserver":    {kind: ground},
+	"redisserver": {kind: ground},
+	"sqlmigrate":  {kind: ground},
 
 	"httpapi": {kind: surface},
 
@@ -103,7 +114,8 @@ var table = map[string]place{
 	"ledger/ledgertest":   {kind: testAid},
 	"payment/paymenttest": {kind: testAid},
 
-	"payment/stripe/stripetest": {kind: testAid},
+	"payment/stripe/stripetest":   {kind: testAid},
+	"waitingroom/waitingroomtest": {kind: testAid},
 }
 
 // exceptions are single imports that the table would refuse, each with its reason.
@@ -111,6 +123,7 @@ var exceptions = []exception{
 	{"identity", "github.com/golang-jwt/jwt/v5", "reads and checks tokens: pure computation, the keys come through a port"},
 	{"identity", "golang.org/x/net/idna", "spells domain names as DNS has them: pure computation"},
 	{"outbox/mail", "github.com/bojanz/currency", "writes amounts as each currency is written: pure computation from tables"},
+	{"waitingroom", "github.com/golang-jwt/jwt/v5", "signs and checks admission tokens: pure computation"},
 	{"ticket", "github.com/skip2/go-qrcode", "draws the QR code: pure computation, nothing outside is touched"},
 }
 
