@@ -153,6 +153,26 @@ type Session struct {
 	Why      string
 }
 
+// A RoomForce is what was in force in an event's room from an instant on. Each command that changes any of it writes one
+// (SetEvent, also from and to RoomOff; Advance, where R is automatic), append-only. With calls and sessions it is the
+// evidence from which I10 and I11 are recomputed, so it is written in the transaction of what it is about.
+//
+// The rows of this evidence, alike in both databases, each in the order of its first column (history-like, never changed):
+//
+//	room_rules(rule_id, event_id, at, mode, rate, active_max, turn, paused, closed)
+//	room_calls(call_id, event_id, lane, at, clock, watermark)
+//	code_uses(event_id, lane, code, customer_id, max, at)
+type RoomForce struct {
+	Event     id.ID
+	At        Time
+	Mode      RoomMode
+	Rate      int // R
+	ActiveMax int
+	Turn      Duration
+	Paused    bool
+	Closed    bool
+}
+
 // The reasons why sessions end.
 const (
 	SessionExpired = "expired"
