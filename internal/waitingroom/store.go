@@ -108,10 +108,16 @@ type Count struct {
 type Log interface {
 	// Append makes joins durable, and answers for each the record that counts: its own, or, where that customer has another
 	// number in the event already, that one. ErrNumberTaken in Appended.Err where another customer has this number: the store
-	// has lost writes, and must be restored above the greatest number of the log.
+	// has lost writes, and must be restored above the greatest number of the log. ErrSealed there for a drawn record that came
+	// too late for the list: its customer needs a number of the tail.
 	Append(ctx context.Context, records []Record) ([]Appended, error)
-	// Replay reads an event's records: those not left, by lane and number where Sorted, else in any order with those that have left
-	// (Left set) behind what they end.
+	// Seal closes the list of an event's drawn joins, in one atomic step: no drawn record is added to it from then on (a
+	// record that is in the log already is answered as before), and who leaves later stays in it. So the list is the same
+	// whenever and by whomever it is read, and nobody holds a signed drawn number that it lacks. Again: nothing.
+	Seal(ctx context.Context, event id.ID) error
+	// Replay reads an event's records. Sorted it is the list: the drawn records by lane and number, without those that had
+	// left when it was sealed (or now, where it is not yet). Else all of them in any order, an end (Left set) behind what it
+	// ends.
 	Replay(ctx context.Context, event id.ID, sorted bool, each func(Record) error) error
 	// Of is the number that a customer has now. ok is false for none.
 	Of(ctx context.Context, event, customer id.ID) (r Record, ok bool, err error)
@@ -122,6 +128,9 @@ type Log interface {
 
 // ErrNumberTaken says that a number was given out twice, by a store that has lost writes.
 var ErrNumberTaken = errors.New("this number belongs to another customer")
+
+// ErrSealed says that a drawn join came after the list was sealed.
+var ErrSealed = errors.New("the list of drawn joins is sealed")
 
 // A Record is one join, or its end.
 type Record struct {
