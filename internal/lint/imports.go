@@ -45,7 +45,7 @@ type place struct {
 // table has the packages by their path below internal/. Layers follow DESIGN 10.
 var table = map[string]place{
 	"cache":         {kind: domain, layer: 0},
-	"draw":          {kind: domain, layer: 0},
+	"draw":          {kind: domain, layer: 1},
 	"id":            {kind: domain, layer: 0},
 	"keys":          {kind: domain, layer: 0},
 	"fault":         {kind: domain, layer: 1},
