@@ -28,7 +28,7 @@ const (
 	Ticket      Purpose = "ticket"      // signs tickets
 	TicketTest  Purpose = "ticket_test" // signs tickets paid in a sandbox, marked TEST
 	Admission   Purpose = "admission"   // signs admission tokens
-	Queue       Purpose = "queue"       // signs queue tickets
+	Queue       Purpose = "queue"       // signs queue tickets, which only we check
 	Webhook     Purpose = "webhook"     // signs webhooks that we send, and those of the sandbox
 	Pepper      Purpose = "pepper"      // keyed hashes of identity documents
 	Idempotency Purpose = "idempotency" // keyed hashes of idempotent requests
@@ -45,8 +45,8 @@ const (
 
 // algorithms pins one algorithm to each purpose; it also lists the purposes.
 var algorithms = map[Purpose]Algorithm{
-	Ticket: Ed25519, TicketTest: Ed25519, Admission: Ed25519, Queue: Ed25519,
-	Webhook: HMACSHA256, Pepper: HMACSHA256, Idempotency: HMACSHA256, SignIn: HMACSHA256,
+	Ticket: Ed25519, TicketTest: Ed25519, Admission: Ed25519,
+	Queue: HMACSHA256, Webhook: HMACSHA256, Pepper: HMACSHA256, Idempotency: HMACSHA256, SignIn: HMACSHA256,
 }
 
 // State is what a key may still do.
