@@ -292,11 +292,15 @@ const doAgainMax = 3
 // do gives a command to the ledger; a refusal is an error. Where one try had an unknown outcome and no later one could tell,
 // the outcome stays unknown.
 func (s *Service) do(ctx context.Context, c ledger.Command) (ledger.Result, error) {
+	return do(ctx, s.o.Shard, c)
+}
+
+func do(ctx context.Context, shard Shard, c ledger.Command) (ledger.Result, error) {
 	var r ledger.Result
 	var err error
 	unknown := false
 	for range doAgainMax {
-		r, err = s.o.Shard.Do(ctx, c)
+		r, err = shard.Do(ctx, c)
 		if fault.CodeOf(err) != fault.OutcomeUnknown || ctx.Err() != nil {
 			break
 		}

@@ -335,6 +335,7 @@ const (
 	OpBooking  = "booking"
 	OpRefund   = "refund"
 	OpTransfer = "transfer"
+	OpWish     = "wish"
 )
 
 func (c SetEvent) EventHint() id.ID      { return c.Event.ID }

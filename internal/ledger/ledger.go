@@ -408,7 +408,8 @@ func (r *Refund) Key() string {
 }
 
 // A Notice is a row of the outbox: one committed change of an order, ticket or refund, published at least once, in order
-// of Sequence for each order (I12). One about an event (its kind begins with "event.") has the event's number as Order.
+// of Sequence for each order (I12). One about an event (its kind begins with "event.") has the event's number as Order, one
+// about a wish ("waitlist.") the wish's.
 type Notice struct {
 	Order    id.ID
 	Sequence int64
@@ -439,5 +440,10 @@ const (
 	NoticeCheckedIn       = "ticket.used"        // body: ticket_id
 	NoticeCheckInConflict = "ticket.used_twice"  // an alert; body: ticket_id
 	NoticeCheckInUndone   = "ticket.use_undone"  // body: ticket_id
-	NoticeEvent           = "event.changed"      // state, window, rules or prices; body: event_id, state, version
+	NoticeEvent           = "event.changed"      // state, window, rules, prices or returns; body: event_id, state, version
+
+	NoticeWishAdded   = "waitlist.added"   // also: changed by its customer. Bodies: wish_id, event_id, customer_id, state
+	NoticeWishOffered = "waitlist.offered" // body: hold_id too
+	NoticeWishLapsed  = "waitlist.lapsed"  // the offer was not taken; the wish waits again
+	NoticeWishEnded   = "waitlist.ended"   // taken, ended or withdrawn, as state says
 )

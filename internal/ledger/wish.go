@@ -45,6 +45,7 @@ type Wish struct {
 	Offers     int
 	Created    Time
 	Updated    Time
+	Sequence   int64 // of the last notice published about it
 }
 
 // AddWish puts a wish on the waitlist. The customer's own, still waiting, is replaced but keeps its Order and Offers.
