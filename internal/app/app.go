@@ -222,7 +222,7 @@ func (a *App) openKeys(ctx context.Context) error {
 	if a.Keys, err = keys.Load(ctx, a.Control.Keys(), master, keys.Options{}); err != nil {
 		return err
 	}
-	for _, purpose := range []keys.Purpose{keys.Ticket, keys.TicketTest, keys.Webhook, keys.Idempotency} {
+	for _, purpose := range []keys.Purpose{keys.Ticket, keys.TicketTest, keys.Webhook, keys.Idempotency, keys.Guard} {
 		if _, err := a.Keys.EnsureActive(ctx, purpose); err != nil {
 			return fmt.Errorf("key for %s: %w", purpose, err)
 		}

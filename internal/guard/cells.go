@@ -26,6 +26,15 @@ func (r rate) takes(tat, at int64) (next int64, ok bool) {
 	return next, true
 }
 
+// takesAbove is takes for a request that leaves a reserve: it passes only where that many are left behind it.
+func (r rate) takesAbove(tat, at, reserve int64) (next int64, ok bool) {
+	now := min(max(tat, at), at+r.each*r.quota)
+	if next = now + r.each; next-at > r.each*(r.quota-reserve) {
+		return now, false
+	}
+	return next, true
+}
+
 // left is how many requests may still come at once.
 func (r rate) left(tat, at int64) int { return int((r.each*r.quota - max(0, tat-at)) / r.each) }
 
@@ -34,11 +43,17 @@ func (r rate) wait(tat, at int64) time.Duration {
 	return time.Duration(max(0, tat+r.each-r.each*r.quota-at))
 }
 
-// A key is a customer or an address.
+// A key is a customer, an address, or an event and a class.
 type key [16]byte
 
 func customerKey(customer id.ID) (k key) {
 	binary.BigEndian.PutUint64(k[8:], uint64(customer))
+	return k
+}
+
+func eventKey(event id.ID, class Class) (k key) {
+	binary.BigEndian.PutUint64(k[8:], uint64(event))
+	k[0] = 1 + byte(class)
 	return k
 }
 
@@ -82,14 +97,27 @@ func newCells(keys int) *cells {
 
 func (c *cells) part(k key) *part { return &c.parts[maphash.Bytes(c.seed, k[:])%shards] }
 
-// take counts a request and gives the arrival time after it; a refused one counts nothing.
-func (c *cells) take(k key, at int64, r rate) (ok bool, tat int64) {
+// take counts a request and gives the arrival time after it; a refused one counts nothing. It leaves a reserve.
+func (c *cells) take(k key, at int64, r rate, reserve int64) (ok bool, tat int64) {
 	p := c.part(k)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e := p.use(k, at)
-	e.tat, ok = r.takes(e.tat, at)
+	if reserve > 0 {
+		e.tat, ok = r.takesAbove(e.tat, at, reserve)
+	} else {
+		e.tat, ok = r.takes(e.tat, at)
+	}
 	return ok, e.tat
+}
+
+// raise makes a key's arrival time at least this.
+func (c *cells) raise(k key, at, tat int64) {
+	p := c.part(k)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.use(k, at)
+	e.tat = max(e.tat, tat)
 }
 
 // giveBack makes one taken request undone. One that was forgotten since has nothing to give back.

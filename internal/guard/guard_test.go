@@ -30,10 +30,10 @@ func newBench(t *testing.T, s Settings) *bench {
 
 // ask asks as the API does.
 func (b *bench) ask(c Caller) Verdict {
-	if v := b.l.Site(b.now, c.Class); v.Refused {
+	if v := b.l.Site(b.now, c.Class, 0); v.Refused {
 		return v
 	}
-	return b.l.Caller(b.now, c)
+	return b.l.Caller(b.t.Context(), b.now, c)
 }
 
 // passing is how many of n requests at once pass.
@@ -58,7 +58,7 @@ func TestEachLimit(t *testing.T) {
 		"somebody at work":        {Caller{Customer: 1, Address: here, Class: Staff}, 100, 50},
 		"an address":              {Caller{Address: here}, 40, 20},
 		"an address that buys":    {Caller{Address: here, Class: Sale}, 40, 20},
-		"who waits in line":       {Caller{InQueue: true, Address: here}, 200, 100}, // the site's alone
+		"who waits in line":       {Caller{Ticket: 7, Address: here}, 10, 5},
 		"a provider's notices":    {Caller{Address: here, Class: Free}, 1000, 1000},
 		"an address that is none": {Caller{}, 40, 20},
 	} {
@@ -236,10 +236,10 @@ func TestManyAtOnce(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 200 {
-				if v := b.l.Site(start, Plain); v.Refused {
+				if v := b.l.Site(start, Plain, 0); v.Refused {
 					continue
 				}
-				if !b.l.Caller(start, Caller{Customer: 1, Class: Sale}).Refused {
+				if !b.l.Caller(t.Context(), start, Caller{Customer: 1, Class: Sale}).Refused {
 					passed.Add(1)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"onsale/internal/fault"
+	"onsale/internal/guard"
 	"onsale/internal/id"
 	"onsale/internal/inventory"
 	"onsale/internal/ledger"
@@ -68,6 +69,9 @@ func (a *api) holdMake(w http.ResponseWriter, r *request) error {
 	}
 	event, err := bodyID("event_id", id.Event, body.Event)
 	if err != nil {
+		return err
+	}
+	if err := a.limitEvent(guard.Sale, event); err != nil {
 		return err
 	}
 	e, err := a.published(r.Context(), event)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"math"
 	"net/http"
 	"strconv"
@@ -9,13 +10,15 @@ import (
 
 	"onsale/internal/fault"
 	"onsale/internal/guard"
+	"onsale/internal/id"
 )
 
 // A Limiter says whether somebody asks too often; guard.Limiter is one. The zero verdict lets a request pass.
 type Limiter interface {
-	// Site comes before anybody looks at who asks; Caller afterwards.
-	Site(now time.Time, class guard.Class) guard.Verdict
-	Caller(now time.Time, c guard.Caller) guard.Verdict
+	// Site comes before anybody looks at who asks; Caller afterwards; Event where only the body says which event it is about.
+	Site(now time.Time, class guard.Class, event id.ID) guard.Verdict
+	Caller(ctx context.Context, now time.Time, c guard.Caller) guard.Verdict
+	Event(now time.Time, class guard.Class, event id.ID) guard.Verdict
 }
 
 // class is what a route is to the limits.
@@ -30,11 +33,20 @@ func (rt *route) class() guard.Class {
 }
 
 // limitSite refuses what is more than all together may ask for.
-func (a *api) limitSite(rt *route) error {
+func (a *api) limitSite(rt *route, r *request) error {
 	if a.Limiter == nil {
 		return nil
 	}
-	return a.refused(nil, a.Limiter.Site(a.Now(), rt.class()))
+	event, _ := id.Parse(id.Event, r.PathValue("event_id")) // what names none is counted with those that name none
+	return a.refused(nil, a.Limiter.Site(a.Now(), rt.class(), event))
+}
+
+// limitEvent refuses what is more than one event may ask for while the site is busy, where only the body said which it is.
+func (a *api) limitEvent(class guard.Class, event id.ID) error {
+	if a.Limiter == nil {
+		return nil
+	}
+	return a.refused(nil, a.Limiter.Event(a.Now(), class, event))
 }
 
 // limitCaller refuses what is more than this customer, or this address, may ask for, and says how they stand.
@@ -42,7 +54,7 @@ func (a *api) limitCaller(rt *route, h http.Header, r *request) error {
 	if a.Limiter == nil {
 		return nil
 	}
-	v := a.Limiter.Caller(a.Now(), guard.Caller{Customer: r.person.Customer, Address: a.address(r), Class: rt.class()})
+	v := a.Limiter.Caller(r.Context(), a.Now(), guard.Caller{Customer: r.person.Customer, Address: a.address(r), Class: rt.class()})
 	if !rt.Who.signedIn() && !v.Refused {
 		return nil // the answer may be the same for everybody, and kept by a cache
 	}

@@ -97,7 +97,7 @@ func (a *api) address(r *request) netip.Addr {
 // limitAndIdentify finds out who asks, and lets them ask as often as they may. The whole site comes first: to look at a
 // token is work. Whose token is none counts by their address, like those who have none.
 func (a *api) limitAndIdentify(rt *route, h http.Header, r *request) error {
-	if err := a.limitSite(rt); err != nil {
+	if err := a.limitSite(rt, r); err != nil {
 		return err
 	}
 	var stranger error

@@ -32,6 +32,7 @@ const (
 	Webhook     Purpose = "webhook"     // signs webhooks that we send, and those of the sandbox
 	Pepper      Purpose = "pepper"      // keyed hashes of identity documents
 	Idempotency Purpose = "idempotency" // keyed hashes of idempotent requests
+	Guard       Purpose = "guard"       // signs device cookies, proofs of work, pictures
 	SignIn      Purpose = "sign_in"     // keyed hashes of sign-in codes, and what an OIDC flow carries through the browser
 )
 
@@ -46,7 +47,7 @@ const (
 // algorithms pins one algorithm to each purpose; it also lists the purposes.
 var algorithms = map[Purpose]Algorithm{
 	Ticket: Ed25519, TicketTest: Ed25519, Admission: Ed25519,
-	Queue: HMACSHA256, Webhook: HMACSHA256, Pepper: HMACSHA256, Idempotency: HMACSHA256, SignIn: HMACSHA256,
+	Queue: HMACSHA256, Webhook: HMACSHA256, Pepper: HMACSHA256, Idempotency: HMACSHA256, SignIn: HMACSHA256, Guard: HMACSHA256,
 }
 
 // State is what a key may still do.

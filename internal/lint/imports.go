@@ -57,13 +57,13 @@ var table = map[string]place{
 	"ledger/decide": {kind: domain, layer: 4},
 	"outbox":        {kind: domain, layer: 4},
 	"catalog":       {kind: domain, layer: 5},
-	"guard":         {kind: domain, layer: 2},
+	"guard":         {kind: domain, layer: 3}, // its block lists write identity's audit log
 	"inventory":     {kind: domain, layer: 6},
 	"booking":       {kind: domain, layer: 7},
 	"door":          {kind: domain, layer: 7},
 	"waitingroom":   {kind: domain, layer: 7},
 
-	"guard/picture": {kind: domain, layer: 3},
+	"guard/picture": {kind: domain, layer: 4},
 
 	"outbox/mail":    {kind: domain, layer: 5},
 	"outbox/webhook": {kind: domain, layer: 5},
