@@ -24,6 +24,7 @@ function position(key, n, number) {
 const k = Buffer.from(draw.k, "hex"), seed = hmac(k, Buffer.from(draw.value), u64(draw.n), sha256(list)), keyOf = (name) => hmac(seed, Buffer.from(name));
 const place = (name, number) => position(keyOf(name), draw.lanes.find((l) => l.key === name).n, number);
 for (const [what, is] of [["commitment", sha256(k)], ["list_hash", sha256(list)], ["seed", seed]]) expect(what, is.toString("hex"), draw[what]);
+expect("n", draw.lanes.reduce((sum, l) => sum + l.n, 0), draw.n);
 for (const l of draw.lanes) expect(`key of ${l.key}`, keyOf(l.key).toString("hex"), l.lane_key);
 for (const v of draw.vectors ?? []) expect(`${v.lane} ${v.number}`, place(v.lane, v.number), v.position);
 console.log(lane ? place(lane, Number(number)) : "the draw is right");
