@@ -126,6 +126,11 @@ type Event struct {
 	Documents bool         `json:"documents_required,omitempty"` // each ticket names its attendee and their identity document
 	Gates     []Gate       `json:"gates,omitempty"`
 
+	Room     RoomRule        `json:"room,omitzero"`
+	Waitlist bool            `json:"waitlist,omitempty"`     // who finds nothing may leave a wish
+	OfferTTL ledger.Duration `json:"offer_ttl_ms,omitempty"` // how long a returned seat is offered to each; 0: 15 min
+	Holding  Holding         `json:"holding,omitzero"`
+
 	Updated time.Time `json:"updated_at"`
 }
 

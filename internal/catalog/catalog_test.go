@@ -199,7 +199,8 @@ func TestTheLedgerIsToldAll(t *testing.T) {
 		Tiers: []ledger.Tier{{Category: 0, Name: "First", Face: 5000, Fee: 250, TaxBP: 700}},
 		Limits: []ledger.Limit{{Scope: ledger.PerEvent, Max: 4}, {Scope: ledger.PerCategory, Category: 0, Max: 2},
 			{Scope: ledger.PerShow, Max: 6}, {Scope: ledger.PerDocument, Max: 1}},
-		Quotas: []ledger.Quota{{Category: -1, Section: 0, Max: 10, Steps: []ledger.QuotaStep{{At: at("2027-04-01T08:00:00Z"), Max: 20}}}},
+		Quotas:  []ledger.Quota{{Category: -1, Section: 0, Max: 10, Steps: []ledger.QuotaStep{{At: at("2027-04-01T08:00:00Z"), Max: 20}}}},
+		Holding: ledger.HoldingRule{UnpaidMax: 3, Rest: 600_000, SeatRest: 60_000},
 	}
 	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

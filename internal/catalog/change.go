@@ -116,6 +116,7 @@ func (s *Service) importOnce(ctx context.Context, organizer id.ID, in Import) ([
 		seen[e.Key] = true
 		e.Organizer, e.Show = organizer, show.ID
 		old, known := existing[e.Key]
+		e.Room.Paused, e.Room.Closed = old.Room.Paused, old.Room.Closed // a file does not know of them
 		if done[i], err = s.merge(&r, path, e, old, known); err != nil {
 			return nil, err
 		}
@@ -152,6 +153,7 @@ func (s *Service) importShow(ctx context.Context, organizer id.ID, show Show) (S
 // merge is what becomes of an imported event, given the one that is there.
 func (s *Service) merge(r *Report, path string, e, old Event, known bool) (Imported, error) {
 	e.Format = FormatVersion
+	e.Room = e.Room.Filled()
 	if !known {
 		number, err := s.o.NewID(0)
 		e.ID, e.Version, e.Updated = number, 1, s.now()
@@ -163,6 +165,7 @@ func (s *Service) merge(r *Report, path string, e, old Event, known bool) (Impor
 		e.State = old.State
 		if opened(&old, s.now()) && e.SaleOpens.After(old.SaleOpens) {
 			e.SaleOpens = old.SaleOpens
+			e.Room.JoinsOpen = notAfter(e.Room.JoinsOpen, e.SaleOpens)
 		}
 	}
 	e.Validate(r, path)
@@ -178,6 +181,14 @@ func (s *Service) merge(r *Report, path string, e, old Event, known bool) (Impor
 	e.Version++
 	e.Updated = s.now()
 	return Imported{Event: e, Action: "updated"}, nil
+}
+
+// notAfter is an instant, or the one that it must not be behind.
+func notAfter(at, latest time.Time) time.Time {
+	if at.After(latest) {
+		return latest
+	}
+	return at
 }
 
 // opened says that an event's sale has begun: by its window, or before it by hand, which its file does not know of.

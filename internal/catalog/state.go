@@ -66,6 +66,7 @@ func (e *Event) after(verb Verb, now time.Time) (Event, error) {
 			next.State = OnSale
 			if e.SaleOpens.IsZero() || e.SaleOpens.After(now) {
 				next.SaleOpens = now
+				next.Room.JoinsOpen = notAfter(next.Room.JoinsOpen, now)
 			}
 		}
 	case VerbPause:

@@ -31,6 +31,7 @@ func (e *Event) LedgerEvent(plan *venue.Plan) (ledger.Event, error) {
 	}
 	l.State = state
 	e.ruled(&r, &l, plan)
+	e.roomed(&l)
 	if err := r.Err(); err != nil {
 		return ledger.Event{}, err
 	}

@@ -146,6 +146,7 @@ func (e *Event) Validate(r *Report, path string) {
 	e.validateLimits(r, path)
 	e.validateQuotas(r, path)
 	e.validateRules(r, path)
+	e.validateRoom(r, path)
 	between(r, path+"seats_per_hold_max", int64(e.SeatsPerHoldMax), 1, ledger.SeatsPerHoldCap)
 	between(r, path+"extend_max", int64(e.ExtendMax), 0, ExtendMaxMax)
 	duration(r, path+"hold_ttl", e.HoldTTL, HoldTTLMin, HoldTTLMax)

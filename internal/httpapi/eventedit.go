@@ -38,6 +38,9 @@ func (b *EventEdit) apply(e *catalog.Event) error {
 	set(&e.Orphans, b.Orphans)
 	set(&e.Documents, b.Documents)
 	set(&e.Gates, b.Gates)
+	set(&e.Waitlist, b.Waitlist)
+	set(&e.Holding, b.Holding)
+	setMS(&e.OfferTTL, b.OfferTTLMS)
 	if b.HoldTTLMS != nil {
 		e.HoldTTL = ledger.Duration(*b.HoldTTLMS)
 	}
@@ -54,6 +57,9 @@ func (b *EventEdit) applyTimes(e *catalog.Event, zone *time.Location) error {
 	c.read("doors_at", b.Doors, &e.Doors)
 	c.read("sale_opens_at", b.SaleOpens, &e.SaleOpens)
 	c.read("sale_closes_at", b.SaleCloses, &e.SaleCloses)
+	if b.Room != nil {
+		b.Room.apply(&e.Room, c)
+	}
 	c.read("transfers_until", b.Transfers, &e.Transfers.Until)
 	if b.Refunds != nil {
 		e.Refunds = catalog.RefundRule{FeeBP: b.Refunds.FeeBP, FeePlace: b.Refunds.FeePlace}

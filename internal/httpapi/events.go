@@ -45,6 +45,8 @@ type Event struct {
 	Exchanges  *ExchangeRule `json:"exchanges,omitempty" doc:"missing: customers cannot exchange tickets"`
 	Transfers  *time.Time    `json:"transfers_until,omitempty" doc:"missing: customers cannot pass tickets on"`
 	Documents  bool          `json:"documents_required,omitempty" doc:"each ticket names its attendee and their identity document"`
+	Room       *WaitingRoom  `json:"room,omitempty" doc:"people wait for it; missing: nobody does"`
+	Waitlist   bool          `json:"waitlist,omitempty" doc:"who finds nothing may leave a wish"`
 	Left       *Left         `json:"left,omitempty" doc:"missing where the event is not loaded on this node"`
 }
 
@@ -201,7 +203,7 @@ func (a *api) event(e *catalog.Event) Event {
 		until := r.Until.In(zone)
 		shown.Transfers = &until
 	}
-	shown.Documents = e.Documents
+	shown.Documents, shown.Room, shown.Waitlist = e.Documents, room(e), e.Waitlist
 	for _, t := range e.Tiers {
 		// Priced as the ledger prices it, with a category of its own.
 		row := ledger.Event{TaxIncluded: e.TaxIncluded, Tiers: []ledger.Tier{{Face: t.Face, Fee: t.Fee, TaxBP: t.TaxBP}}}

@@ -42,19 +42,22 @@ type ShowEdit struct {
 // An OrganizerEvent is an event as its organizer edits it: beside what everybody sees, everything by which it is sold.
 type OrganizerEvent struct {
 	Event
-	Organizer       string          `json:"organizer_id"`
-	Key             string          `json:"key" doc:"your own name for it"`
-	Version         int64           `json:"version" doc:"sent back with a change, so that nobody's is lost"`
-	TaxIncluded     bool            `json:"tax_included"`
-	Prices          []Price         `json:"prices" doc:"the tiers as they were set"`
-	Limits          catalog.Limits  `json:"limits"`
-	PaymentWindowMS int64           `json:"payment_window_ms"`
-	ExtendMax       int             `json:"extend_max"`
-	Orphans         catalog.Orphans `json:"orphans"`
-	Quotas          []catalog.Quota `json:"quotas"`
-	Gates           []catalog.Gate  `json:"gates"`
-	Performers      []string        `json:"performers"`
-	Updated         time.Time       `json:"updated_at"`
+	Organizer       string            `json:"organizer_id"`
+	Key             string            `json:"key" doc:"your own name for it"`
+	Version         int64             `json:"version" doc:"sent back with a change, so that nobody's is lost"`
+	TaxIncluded     bool              `json:"tax_included"`
+	Prices          []Price           `json:"prices" doc:"the tiers as they were set"`
+	Limits          catalog.Limits    `json:"limits"`
+	PaymentWindowMS int64             `json:"payment_window_ms"`
+	ExtendMax       int               `json:"extend_max"`
+	Orphans         catalog.Orphans   `json:"orphans"`
+	Quotas          []catalog.Quota   `json:"quotas"`
+	Gates           []catalog.Gate    `json:"gates"`
+	Performers      []string          `json:"performers"`
+	RoomRule        *catalog.RoomRule `json:"room_rule,omitempty" doc:"the waiting room with everything that can be set"`
+	OfferTTLMS      int64             `json:"offer_ttl_ms,omitempty" doc:"of the waitlist"`
+	Holding         catalog.Holding   `json:"holding"`
+	Updated         time.Time         `json:"updated_at"`
 }
 
 // OrganizerEventList is a page of events.
@@ -92,6 +95,10 @@ type EventEdit struct {
 	Transfers       *string           `json:"transfers_until,omitempty" doc:"until when customers may pass tickets on"`
 	Documents       *bool             `json:"documents_required,omitempty"`
 	Gates           *[]catalog.Gate   `json:"gates,omitempty"`
+	Room            *RoomEdit         `json:"room,omitempty" doc:"how people wait for it"`
+	Waitlist        *bool             `json:"waitlist,omitempty" doc:"who finds nothing may leave a wish; seats that come back are offered to them"`
+	OfferTTLMS      *int64            `json:"offer_ttl_ms,omitempty" doc:"how long each of them has"`
+	Holding         *catalog.Holding  `json:"holding,omitempty" doc:"bounds holds that are not paid for; unpaid_max 0: no bound"`
 }
 
 // A Price is what a category costs at an event. A category without one is not sold.
@@ -306,6 +313,13 @@ func (a *api) showEvent(e *catalog.Event) OrganizerEvent {
 		Event: a.event(e), Organizer: e.Organizer.Text(id.Org), Key: e.Key, Version: e.Version, TaxIncluded: e.TaxIncluded, Prices: []Price{}, Limits: e.Limits,
 		PaymentWindowMS: int64(e.PaymentWindow), ExtendMax: e.ExtendMax, Orphans: e.Orphans, Quotas: e.Quotas, Gates: e.Gates, Performers: e.Performers, Updated: e.Updated,
 	}
+	shown.Holding = e.Holding
+	if e.Waitlist {
+		shown.OfferTTLMS = e.OfferLasts().Milliseconds()
+	}
+	if e.Room.Mode != "" {
+		shown.RoomRule = &e.Room
+	}
 	for _, t := range e.Tiers {
 		shown.Prices = append(shown.Prices, Price(t))
 	}
@@ -375,6 +389,7 @@ func defaultEvent() catalog.Event {
 		State: catalog.Draft, TaxIncluded: true, Limits: catalog.Limits{Event: catalog.DefaultLimitPerEvent}, HoldTTL: catalog.DefaultHoldTTL,
 		PaymentWindow: catalog.DefaultPaymentWindow, ExtendMax: catalog.DefaultExtendMax,
 		Orphans: catalog.Orphans{Mode: catalog.OrphansWarn, FewSeatsLeft: catalog.DefaultFewSeatsLeft, SplitReleaseBefore: catalog.DefaultSplitReleaseBefore},
+		Holding: catalog.DefaultHolding(),
 	}
 }
 

@@ -209,6 +209,7 @@ func (f *reader) defaults() settings {
 			Mode: catalog.OrphansWarn, FewSeatsLeft: catalog.DefaultFewSeatsLeft,
 			SplitReleaseBefore: catalog.DefaultSplitReleaseBefore,
 		},
+		Holding: catalog.DefaultHolding(),
 	}}
 	f.common(&top, f.root)
 	return top
@@ -245,6 +246,7 @@ func (f *reader) common(s *settings, o *object) {
 		f.orphans(&e.Orphans, o.object("orphans"))
 	}
 	f.rules(s, o)
+	f.room(s, o)
 	e.HoldTTL = o.duration("hold_ttl", e.HoldTTL)
 	e.PaymentWindow = o.duration("payment_window", e.PaymentWindow)
 	e.ExtendMax = o.number("extend_max", e.ExtendMax)

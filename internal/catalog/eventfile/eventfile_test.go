@@ -24,7 +24,7 @@ func sample(t testing.TB, name string) []byte {
 }
 
 func TestSamplesAreReadAsTheGoldenFilesSay(t *testing.T) {
-	for _, name := range []string{"aurora.yaml", "rules.yaml", "tabs.json"} {
+	for _, name := range []string{"aurora.yaml", "rules.yaml", "room.yaml", "tabs.json"} {
 		t.Run(name, func(t *testing.T) {
 			file, err := Parse(sample(t, name))
 			if err != nil {

@@ -12,6 +12,7 @@ import (
 // before are rules that are said as a time before the start, which each performance has for itself.
 type before struct {
 	refunds, exchanges, transfers time.Duration
+	joins                         time.Duration // before the sale opens
 }
 
 // rules reads what customers may do with tickets that they have, and the ways into the house.
@@ -65,6 +66,9 @@ func (b before) from(e *catalog.Event) {
 		if r.ahead > 0 && !e.Starts.IsZero() {
 			*r.until = e.Starts.Add(-r.ahead)
 		}
+	}
+	if b.joins > 0 && !e.SaleOpens.IsZero() {
+		e.Room.JoinsOpen = e.SaleOpens.Add(-b.joins)
 	}
 }
 
