@@ -232,8 +232,3 @@ func (s *Service) View(ctx context.Context, event id.ID) (RoomView, error) {
 
 // Views are all rooms in memory.
 func (s *Service) Views() []RoomView { return nil }
-
-// NewMemory makes the in-process Store. It is empty: the service fills it from the Log.
-func NewMemory() Store { return memory{} }
-
-type memory struct{ Store }

@@ -13,8 +13,9 @@ import (
 // Numbers of a lane are given once, in order, below the Limit that the ledger's high-water mark allows.
 type Store interface {
 	// Join is one atomic step that reads the phase and takes the next number of the lane, or answers with the number that
-	// the customer has in this event, whatever lane is asked for. With an Identity that another customer of the event has
-	// it answers ErrIdentityTaken and tells nothing of the other.
+	// the customer has in this event, whatever lane is asked for and whatever the phase. For a new number with an Identity that
+	// another customer with a number of the event has it answers ErrIdentityTaken and tells nothing of the other; else the
+	// identity is this customer's from then on, until they leave.
 	//
 	// Errors: ErrUnknown (the store does not know the event, or has lost it: Restore it); ErrClosed (nobody may join now);
 	// ErrLimit (no number below Limit is left: raise the ledger's mark, then Limit, then try again); anything else: the store is
@@ -22,7 +23,7 @@ type Store interface {
 	Join(ctx context.Context, j Join) (Joined, error)
 
 	// Freeze ends the waiting phase in one atomic step, and answers how many numbers each lane has given out. Again: the same
-	// answer.
+	// answer. ErrUnknown.
 	Freeze(ctx context.Context, event id.ID) ([]Count, error)
 
 	// Restore makes an event known, or raises what the store has of it, never lowering anything: counters to at least Next,
@@ -30,13 +31,16 @@ type Store interface {
 	// is mended.
 	Restore(ctx context.Context, event id.ID, s State) error
 
-	// Remember puts numbers given before into a store that has lost them, from the Log. Later records of a customer win.
+	// Remember puts numbers given before, with their identities, into a store that has lost them, from the Log. Later records
+	// of a customer win; one that is Left ends that number. It changes no counter, and makes no event known: it comes before
+	// Restore, so that nobody who has a number is given another one in between.
 	Remember(ctx context.Context, records []Record) error
 
 	// Counts are the numbers given out so far, by lane. ErrUnknown.
 	Counts(ctx context.Context, event id.ID) ([]Count, error)
 
-	// Leave forgets a customer's number (if it is still this one): a later join is at the tail.
+	// Leave forgets a customer's number (if it is still this one): a later join takes a new one, and so may another customer
+	// with the same identity.
 	Leave(ctx context.Context, event, customer id.ID, number int64) error
 
 	// Run is a name of the store's present life: another one means that it may have lost what it knew (C12). "" where that
