@@ -31,6 +31,7 @@ const (
 	Refund   = "rfd"
 	Session  = "ses"
 	Wish     = "wsh"
+	Block    = "blk"
 )
 
 const (
