@@ -121,6 +121,12 @@ type Store interface {
 	// Listings are those of the given events that are there, at most ListingsMax, in any order.
 	Listings(ctx context.Context, events []id.ID) ([]Listing, error)
 
+	// AddLog adds a line to an event's log; Seq is the store's to set. Those of PutEvents it writes by itself, in the same
+	// step, with what ActorOf says.
+	AddLog(ctx context.Context, event id.ID, e LogEntry) error
+	// Log are lines of an event's log before the given one (0: from the newest), newest first, at most max.
+	Log(ctx context.Context, event id.ID, before int64, max int) ([]LogEntry, error)
+
 	// MarkSent remembers that the ledger has a version of an event; an older one changes nothing.
 	MarkSent(ctx context.Context, event id.ID, version int64) error
 	// Unsent are events of which the ledger may not have the current version, by id after the given one, at most max.

@@ -142,6 +142,14 @@ func (s catalogStore) putEvent(ctx context.Context, tx *sql.Tx, e *catalog.Event
 	}
 	city, search := folded(e.Venue.City), folded(search)
 	var result sql.Result
+	var before *catalog.Event
+	if e.Version > 1 {
+		old, err := s.before(ctx, tx, e.ID, e.Version-1)
+		if err != nil {
+			return err
+		}
+		before = &old
+	}
 	if e.Version == 1 {
 		result, err = tx.ExecContext(ctx, s.q(`INSERT INTO {events} (id, organizer_id, show_id, key, version, sent_version, state, plan_hash,
 			city, search, starts_ms, document, updated_ms, fold_version) VALUES ($1, $2, $3, $4, 1, 0, $5, $6, $7, $8, $9, $10, $11, $12)`),
@@ -158,7 +166,7 @@ func (s catalogStore) putEvent(ctx context.Context, tx *sql.Tx, e *catalog.Event
 	if n, err := result.RowsAffected(); err != nil || n != 1 {
 		return errors.Join(err, catalog.ErrConflict)
 	}
-	return nil
+	return s.logChange(ctx, tx, before, e)
 }
 
 func (s catalogStore) Event(ctx context.Context, event id.ID) (catalog.Event, error) {

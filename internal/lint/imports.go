@@ -51,6 +51,7 @@ var table = map[string]place{
 	"fault":         {kind: domain, layer: 1},
 	"identity":      {kind: domain, layer: 2},
 	"payment":       {kind: domain, layer: 2},
+	"presale":       {kind: domain, layer: 3},
 	"ticket":        {kind: domain, layer: 2},
 	"venue":         {kind: domain, layer: 2},
 	"ledger":        {kind: domain, layer: 3},

@@ -15,6 +15,7 @@ import (
 	"onsale/internal/catalog"
 	"onsale/internal/id"
 	"onsale/internal/identity"
+	"onsale/internal/presale"
 )
 
 // Ports are what one database serves.
@@ -22,6 +23,7 @@ type Ports struct {
 	Catalog    catalog.Store
 	Identities identity.Store
 	People     identity.PeopleStore
+	Presale    presale.Store
 }
 
 // Exercise runs everything. open answers the ports of a fresh, empty database, and again, other handles on the same one.
@@ -38,6 +40,11 @@ func Exercise(t *testing.T, open func(t *testing.T) (ports Ports, again func() P
 		"customers":    customers,
 		"first sight":  firstSight,
 		"changed once": changedOnce,
+
+		"presale codes":     presaleCodes,
+		"members":           laneMembers,
+		"event log":         eventLog,
+		"event log at once": eventLogAtOnce,
 	} {
 		t.Run(name, func(t *testing.T) {
 			ports, again := open(t)
