@@ -67,7 +67,7 @@ func TestConformance(t *testing.T) {
 				open := fresh(t)
 				again := func() controltest.Ports {
 					d := open()
-					return controltest.Ports{Catalog: d.Catalog(), Identities: d.Identities(), People: d.People(), Presale: d.Presale()}
+					return controltest.Ports{Catalog: d.Catalog(), Identities: d.Identities(), People: d.People(), Presale: d.Presale(), Blocks: d.Blocks(), Evidence: d.Evidence()}
 				}
 				return again(), again
 			})

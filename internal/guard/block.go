@@ -22,6 +22,7 @@ const (
 	BlockReasonMax     = 500         // bytes
 	BlockRefresh       = time.Second // so often each node asks whether the lists have changed
 	blockPageMax       = 500
+	blockKeep          = 30 * 24 * time.Hour // after its end
 	// An organizer may block no wider network than these: what is wider is a country, and the site's operator's business.
 	blockBits4 = 16
 	blockBits6 = 32
@@ -220,6 +221,16 @@ func (b *Blocks) Remove(ctx context.Context, organizer, number id.ID, e identity
 // List is a page of an organizer's, by id, after the given.
 func (b *Blocks) List(ctx context.Context, organizer, after id.ID, max int) ([]Block, error) {
 	return b.store.BlocksOf(ctx, organizer, after, b.now(), min(max, blockPageMax))
+}
+
+// Prune deletes blocks that ended a while ago: until then people can see that there was one.
+func (b *Blocks) Prune(ctx context.Context) error {
+	for {
+		n, err := b.store.PruneBlocks(ctx, b.now().Add(-blockKeep), blockPageMax)
+		if err != nil || n < blockPageMax {
+			return err
+		}
+	}
 }
 
 // Blocked says whether somebody is blocked from an organizer's events. It reads memory.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"onsale/internal/catalog"
+	"onsale/internal/guard"
 	"onsale/internal/id"
 	"onsale/internal/identity"
 	"onsale/internal/presale"
@@ -24,6 +25,8 @@ type Ports struct {
 	Identities identity.Store
 	People     identity.PeopleStore
 	Presale    presale.Store
+	Blocks     guard.BlockStore
+	Evidence   guard.EvidenceStore
 }
 
 // Exercise runs everything. open answers the ports of a fresh, empty database, and again, other handles on the same one.
@@ -47,6 +50,12 @@ func Exercise(t *testing.T, open func(t *testing.T) (ports Ports, again func() P
 		"event log at once": eventLogAtOnce,
 	} {
 		t.Run(name, func(t *testing.T) {
+			ports, again := open(t)
+			test(t, ports, again)
+		})
+	}
+	for name, test := range gate {
+		t.Run("gate/"+name, func(t *testing.T) {
 			ports, again := open(t)
 			test(t, ports, again)
 		})
