@@ -103,7 +103,7 @@ func (b *Board) load(s *ledger.Snapshot, asked, had time.Time) error {
 	}
 	b.areas = b.areas[:0]
 	for _, a := range s.Areas {
-		b.areas = append(b.areas, area{capacity: a.Capacity, free: a.Capacity - a.Held - a.Sold})
+		b.areas = append(b.areas, area{capacity: a.Capacity, free: a.Free()})
 	}
 	b.config, b.sold, b.reread = s.Event, nil, false
 	b.version, b.loaded, b.distrust = s.Version, true, false

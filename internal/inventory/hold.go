@@ -18,7 +18,6 @@ type Claim struct {
 	Key      ledger.Key
 	Session  id.ID
 	Exchange ledger.Exchange
-	Offer    id.ID
 }
 
 // Held is a hold that was made, or (Repeat) had been made under the same key.
@@ -42,7 +41,7 @@ func (s *Service) HoldSeats(ctx context.Context, claim Claim, seats []int32) (He
 	if b == nil {
 		return s.hold(ctx, nil, claim, seats)
 	}
-	if claim.Key.Value != "" || claim.Offer != 0 {
+	if claim.Key.Value != "" {
 		claimed := b.Claim(seats)
 		defer b.Unclaim(claimed)
 		return s.holdPicked(ctx, b, claim, seats)
@@ -81,7 +80,7 @@ func (s *Service) await(ctx context.Context, others <-chan struct{}) error {
 // holdPicked asks the ledger for hand-picked seats, after the event's orphan rule.
 func (s *Service) holdPicked(ctx context.Context, b *Board, claim Claim, seats []int32) (Held, error) {
 	var alone []int32
-	if mode := b.handPicked(); mode != OrphanOff && claim.Offer == 0 {
+	if mode := b.handPicked(); mode != OrphanOff {
 		alone = b.Orphans(seats, s.options.Now())
 		if len(alone) > 0 {
 			s.counters.orphans.Add(1)
@@ -103,7 +102,7 @@ func (s *Service) HoldPlaces(ctx context.Context, claim Claim, area int32, quant
 	s.counters.asked.Add(1)
 	r, err := s.batcher.Do(ctx, ledger.HoldPlaces{
 		ID: claim.ID, Event: claim.Event, Customer: claim.Customer, Key: claim.Key, Area: area, Quantity: quantity,
-		Session: claim.Session, Exchange: claim.Exchange, Offer: claim.Offer,
+		Session: claim.Session, Exchange: claim.Exchange,
 	})
 	return s.held(nil, r, err)
 }
@@ -226,7 +225,7 @@ func (s *Service) repeatOr(ctx context.Context, b *Board, claim Claim, refusal *
 func (s *Service) hold(ctx context.Context, b *Board, claim Claim, seats []int32) (Held, error) {
 	r, err := s.batcher.Do(ctx, ledger.HoldSeats{
 		ID: claim.ID, Event: claim.Event, Customer: claim.Customer, Key: claim.Key, Seats: seats,
-		Session: claim.Session, Exchange: claim.Exchange, Offer: claim.Offer,
+		Session: claim.Session, Exchange: claim.Exchange,
 	})
 	return s.held(b, r, err)
 }

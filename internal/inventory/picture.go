@@ -280,7 +280,7 @@ func (r *recent) jump(b *Board, s *ledger.Snapshot) {
 		}
 	}
 	for i, a := range s.Areas {
-		if i >= len(b.areas) || b.areas[i].free != a.Capacity-a.Held-a.Sold {
+		if i >= len(b.areas) || b.areas[i].free != a.Free() {
 			n.areas = append(n.areas, int32(i))
 		}
 	}

@@ -303,7 +303,7 @@ func wantPicture(t testing.TB, b *Board, s *ledger.Snapshot) {
 		}
 	}
 	for i, a := range s.Areas {
-		if p.Areas[i] != a.Capacity-a.Held-a.Sold {
+		if p.Areas[i] != a.Free() {
 			t.Fatalf("version %d, area %d: %d free on the board, %+v in the ledger", s.Version, i, p.Areas[i], a)
 		}
 	}

@@ -61,7 +61,6 @@ type HoldSeats struct {
 	Seats    []int32
 	Session  id.ID
 	Exchange Exchange
-	Offer    id.ID
 }
 
 // An Exchange names the tickets, all of one order, that a hold is to take the place of. The zero value is none.
@@ -71,6 +70,9 @@ type Exchange struct {
 }
 
 // HoldPlaces claims a quantity of places in an area, all or none.
+//
+// Returned places are not among those that it may take, unless nobody has offered or released any of the area's for
+// ReturnedPatience.
 //
 // Faults: as HoldSeats, with places_taken instead of seats_taken, after the area's expired holds have ended.
 type HoldPlaces struct {
@@ -82,13 +84,12 @@ type HoldPlaces struct {
 	Quantity int
 	Session  id.ID
 	Exchange Exchange
-	Offer    id.ID
 }
 
 // Extend lets a live hold last for the event's HoldTTL from now, at most 2 × HoldTTL in all (A14).
 //
 // Faults: hold_unknown; wrong_customer; hold_expired (also where it was released or sold); payment_in_progress;
-// hold_not_extendable.
+// hold_not_extendable (also an offer).
 type Extend struct {
 	Hold     id.ID
 	Customer id.ID

@@ -57,7 +57,7 @@ type Event struct {
 	Tiers       []Tier
 	Limits      []Limit
 	Quotas      []Quota
-	Returns     ReturnsMode
+	Returns     ReturnsMode // the ledger's own once the event is there: SetReturns changes it, a later SetEvent does not
 	Refunds     RefundRule
 	Exchanges   ExchangeRule
 	Transfers   TransferRule

@@ -112,7 +112,7 @@ type SeatChange struct {
 	Expires Time
 }
 
-// An AreaChange is how many places of an area are neither held nor sold.
+// An AreaChange is how many places of an area are neither held nor sold nor returned.
 type AreaChange struct {
 	Area int32
 	Free int32

@@ -30,6 +30,7 @@ type Model struct {
 	refunds  map[id.ID]*Refund
 	checkIns []*CheckedIn
 	history  []ClaimStep
+	wishes   map[id.ID]*Wish
 	keys     map[modelKey]modelEffect
 	notices  []modelNotice
 	leases   map[string]Lease
@@ -40,6 +41,7 @@ type modelEvent struct {
 	Event
 	layout  Layout
 	seats   []modelSeat
+	areas   []modelArea
 	version int64
 	changes []Change
 }
@@ -51,6 +53,12 @@ type modelSeat struct {
 	epoch      int64 // how many claims there were, this one included (A8)
 	returnedAt Time
 	whenFree   bool // to be blocked when it is freed
+}
+
+// A modelArea is what of an area is promised to the waitlist; the rest is counted from holds.
+type modelArea struct {
+	returned   int
+	returnedAt Time // since when there are some, or when some were offered or released last
 }
 
 // A modelPayment is by what a payment is known: two orders never share one.
@@ -68,7 +76,7 @@ type modelKey struct {
 
 type modelEffect struct {
 	fields  []KeyField
-	subject id.ID // OpHold: the hold; OpBooking: the order; OpRefund: the first refund; OpTransfer: the new ticket
+	subject id.ID // OpHold: the hold; OpBooking: the order; OpRefund: the first refund; OpTransfer: the new ticket; OpWish: the wish
 }
 
 // NewModel makes an empty ledger that takes the time from now.
@@ -81,6 +89,7 @@ func NewModel(now func() Time) *Model {
 		tickets:  map[id.ID]*Ticket{},
 		payments: map[modelPayment]*Payment{},
 		refunds:  map[id.ID]*Refund{},
+		wishes:   map[id.ID]*Wish{},
 		keys:     map[modelKey]modelEffect{},
 		leases:   map[string]Lease{},
 	}
@@ -110,7 +119,7 @@ func (m *Model) Apply(ctx context.Context, commands []Command) (Batch, error) {
 	for _, c := range commands {
 		result := m.apply(c)
 		switch c.(type) {
-		case SetEvent, Stop:
+		case SetEvent, Stop, SetReturns:
 			if result.Fault == nil && !result.Repeat {
 				configured[c.EventHint()] = true
 			}
@@ -166,6 +175,18 @@ func (m *Model) apply(c Command) Result {
 		return m.unblock(c)
 	case Stop:
 		return m.stop(c)
+	case AddWish:
+		return m.addWish(c)
+	case WithdrawWish:
+		return m.withdrawWish(c)
+	case Offer:
+		return m.offer(c)
+	case SettleWish:
+		return m.settleWish(c)
+	case ReleaseReturned:
+		return m.releaseReturned(c)
+	case SetReturns:
+		return m.setReturns(c)
 	}
 	panic(fmt.Sprintf("ledger: %T is not a command", c))
 }
@@ -203,6 +224,8 @@ func (m *Model) known(customer id.ID, operation string, key Key) (answer Result,
 		answer = m.refundAnswer(m.refunds[effect.subject])
 	case OpTransfer:
 		answer = Result{Ticket: m.ticketNow(effect.subject)}
+	case OpWish:
+		answer = Result{Wish: m.wishNow(effect.subject)}
 	}
 	answer.Repeat = true
 	return answer, true

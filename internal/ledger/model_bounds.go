@@ -55,10 +55,15 @@ func (m *Model) claimed(e *modelEvent, is func(p modelPlace) bool) int {
 	return n
 }
 
-// areaServes says whether an area has so many places left, after ending its expired holds where it has not (A9).
-func (m *Model) areaServes(e *modelEvent, area int32, quantity int) bool {
+// areaServes says whether an area has so many places left, after ending its expired holds where it has not (A9). Returned
+// ones are among them where nobody has seen to them for long, and for a rescue.
+func (m *Model) areaServes(e *modelEvent, area int32, quantity int, rescue bool) bool {
 	enough := func() bool {
-		return m.areaFree(e, area) >= quantity
+		free := m.areaFree(e, area)
+		if a := e.areas[area]; rescue || a.returnedAt+Time(ReturnedPatience) <= m.now {
+			free += a.returned
+		}
+		return free >= quantity
 	}
 	if enough() {
 		return true
@@ -68,7 +73,24 @@ func (m *Model) areaServes(e *modelEvent, area int32, quantity int) bool {
 }
 
 func (m *Model) areaFree(e *modelEvent, area int32) int {
-	return e.layout.Areas[area].Capacity - m.claimed(e, func(p modelPlace) bool { return p.area == area })
+	return e.layout.Areas[area].Capacity - e.areas[area].returned - m.claimed(e, func(p modelPlace) bool { return p.area == area })
+}
+
+// takePlaces says that so many places of an area are about to be claimed: where too few are free, returned ones are taken.
+func (m *Model) takePlaces(e *modelEvent, area int32, quantity int) {
+	e.areas[area].returned -= max(0, quantity-m.areaFree(e, area))
+}
+
+// freePlaces says that so many places of an area are claimed no more.
+func (m *Model) freePlaces(e *modelEvent, area int32, quantity int) {
+	a := &e.areas[area]
+	if e.Returns != ReturnsWaitlist || quantity == 0 {
+		return
+	}
+	if a.returned == 0 {
+		a.returnedAt = m.now
+	}
+	a.returned += quantity
 }
 
 // overBounds is the fault with which a claim on these places, in exchange for those, is refused by a quota or limit of the

@@ -31,7 +31,7 @@ func (m *Model) setEvent(c SetEvent) Result {
 			limitsAt = old.LimitsAt
 		}
 		row := cloneEvent(c.Event)
-		row.LimitsAt, row.Sequence = limitsAt, old.Sequence
+		row.LimitsAt, row.Sequence, row.Returns = limitsAt, old.Sequence, old.Returns
 		if stopped {
 			row.State = Stopped
 		}
@@ -59,6 +59,7 @@ func (m *Model) setEvent(c SetEvent) Result {
 	m.events[c.Event.ID] = &modelEvent{
 		Event: row,
 		seats: make([]modelSeat, n),
+		areas: make([]modelArea, len(l.Areas)),
 		layout: Layout{
 			PlanHash: l.PlanHash, Section: slices.Clone(l.Section), Category: slices.Clone(l.Category),
 			Run: slices.Clone(l.Run), Quality: slices.Clone(l.Quality), Areas: slices.Clone(l.Areas),

@@ -58,7 +58,7 @@ func (m *Model) holdSeats(c HoldSeats) Result {
 	}
 	h := &Hold{
 		ID: c.ID, Event: e.ID, Customer: c.Customer, State: HoldLive, Area: -1, Currency: e.Currency,
-		Created: m.now, Expires: m.now + Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange.Order, Offer: c.Offer,
+		Created: m.now, Expires: m.now + Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange.Order,
 	}
 	for _, place := range places {
 		h.Lines = append(h.Lines, e.price(place))
@@ -96,7 +96,7 @@ func (m *Model) holdPlaces(c HoldPlaces) Result {
 	if _, priced := e.Tier(place.category); !priced {
 		return refuseField(fault.Invalid, "area_id")
 	}
-	if !m.areaServes(e, c.Area, c.Quantity) {
+	if !m.areaServes(e, c.Area, c.Quantity, false) {
 		return refuse(fault.PlacesTaken, "area %d", c.Area)
 	}
 	places := slices.Repeat([]modelPlace{place}, c.Quantity)
@@ -105,11 +105,12 @@ func (m *Model) holdPlaces(c HoldPlaces) Result {
 	}
 	h := &Hold{
 		ID: c.ID, Event: e.ID, Customer: c.Customer, State: HoldLive, Area: c.Area, Currency: e.Currency,
-		Created: m.now, Expires: m.now + Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange.Order, Offer: c.Offer,
+		Created: m.now, Expires: m.now + Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange.Order,
 	}
 	for _, place := range places {
 		h.Lines = append(h.Lines, e.price(place))
 	}
+	m.takePlaces(e, c.Area, c.Quantity)
 	m.holds[h.ID] = h
 	m.markExchanged(h, given)
 	m.step(h, "", "live", "hold", h.Lines)
@@ -159,7 +160,7 @@ func (m *Model) extend(c Extend) Result {
 	}
 	e := m.events[h.Event]
 	expires := min(m.now+Time(e.HoldTTL), h.Created+2*Time(e.HoldTTL))
-	if h.Extended >= e.ExtendMax || expires <= h.Expires {
+	if h.Extended >= e.ExtendMax || expires <= h.Expires || h.Offer != 0 {
 		return refuse(fault.HoldNotExtendable, "")
 	}
 	h.Expires = expires
@@ -236,9 +237,11 @@ func (m *Model) expireSome(maxCount int, which func(*Hold) bool) int {
 	return len(ended)
 }
 
-// freeSeats gives back the seats that still belong to the hold. Places need no giving back: they are counted by the
-// hold's state.
+// freeSeats gives back the seats that still belong to the hold, or its places.
 func (m *Model) freeSeats(h *Hold) {
+	if h.Area >= 0 {
+		m.freePlaces(m.events[h.Event], h.Area, countIf(h.Lines, func(l Line) bool { return !l.Gone }))
+	}
 	for _, seat := range m.owned(h) {
 		m.freeSeat(m.events[h.Event], seat)
 	}

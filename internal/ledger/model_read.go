@@ -118,7 +118,8 @@ func (m *Model) Snapshot(_ context.Context, event id.ID) (Snapshot, error) {
 			}
 		}
 		s.Areas = append(s.Areas, AreaState{
-			Capacity: int32(a.Capacity), Held: int32(held), Sold: int32(a.Capacity - m.areaFree(e, int32(i)) - held),
+			Capacity: int32(a.Capacity), Held: int32(held), Returned: int32(e.areas[i].returned),
+			Sold: int32(a.Capacity - e.areas[i].returned - m.areaFree(e, int32(i)) - held),
 		})
 	}
 	return s, nil

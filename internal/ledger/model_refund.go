@@ -283,6 +283,9 @@ func (m *Model) placesBack(o *Order, tickets []*Ticket, why string) {
 			o.Documents[t.Place] = ""
 		}
 	}
+	if h.Area >= 0 {
+		m.freePlaces(e, h.Area, len(tickets))
+	}
 	m.step(h, "sold", "released", why, lines)
 	if !slices.ContainsFunc(h.Lines, func(l Line) bool { return !l.Gone }) {
 		h.State, h.Order = HoldReleased, 0

@@ -18,9 +18,10 @@ func (m *Model) rescue(c Confirm, o *Order, lost *Hold) *Hold {
 		Window: true, Order: o.ID,
 	}
 	if lost.Area >= 0 {
-		if !m.areaServes(e, lost.Area, len(lost.Lines)) || m.overBounds(e, o.Customer, e.placesOf(claim), nil) != nil {
+		if !m.areaServes(e, lost.Area, len(lost.Lines), true) || m.overBounds(e, o.Customer, e.placesOf(claim), nil) != nil {
 			return nil
 		}
+		m.takePlaces(e, lost.Area, len(lost.Lines))
 		m.holds[claim.ID] = claim
 		m.step(claim, "", "sold", "rescue", claim.Lines)
 		return claim

@@ -59,6 +59,8 @@ func textProblem(c Command) string {
 		add("device", c.Device)
 	case UndoCheckIn:
 		add("reason", c.Reason)
+	case AddWish:
+		addKey(c.Key)
 	}
 	for _, t := range texts {
 		if len(t.text) > t.bytesMax || !utf8.ValidString(t.text) || strings.ContainsRune(t.text, 0) {

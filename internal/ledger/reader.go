@@ -71,6 +71,7 @@ type Reader interface {
 	// ClaimHistory is what became of an order's claims, and NoticesOf its notices that are still kept: by time.
 	ClaimHistory(ctx context.Context, holds []id.ID) ([]ClaimStep, error)
 	NoticesOf(ctx context.Context, order id.ID) ([]Notice, error)
+	Wishing
 	Outbox
 	Leases
 	// Now is the shard's clock.
@@ -182,4 +183,8 @@ type AreaState struct {
 	Capacity int32
 	Held     int32
 	Sold     int32
+	Returned int32 // promised to the waitlist
 }
+
+// Free is how many places of the area can be held now.
+func (a AreaState) Free() int32 { return a.Capacity - a.Held - a.Sold - a.Returned }

@@ -304,6 +304,18 @@ func DecodeFunds(text string) (funds []ledger.Fund, err error) {
 	return funds, err
 }
 
+// EncodeNames and DecodeNames turn the categories or sections of a wish into text and back: a list of numbers.
+func EncodeNames(names []int16) string { return encodeJSON(names, "[]") }
+
+// DecodeNames reads what EncodeNames wrote.
+func DecodeNames(text string) (names []int16, err error) {
+	if text == "[]" {
+		return nil, nil
+	}
+	err = json.Unmarshal([]byte(text), &names)
+	return names, err
+}
+
 // EncodeTickets turns a refund's tickets into text: a list of their numbers.
 func EncodeTickets(tickets []id.ID) string {
 	list := make([]int64, len(tickets))

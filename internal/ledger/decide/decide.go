@@ -60,6 +60,9 @@ type IdemKey struct {
 	Value     string
 }
 
+// A WishKey names whose wish it is for what.
+type WishKey struct{ Event, Customer id.ID }
+
 // A PaymentKey names a payment's row.
 type PaymentKey struct {
 	Order    id.ID
@@ -96,6 +99,9 @@ type Source interface {
 	Key(IdemKey) (*Key, error)
 	Limit(LimitKey) (int, error)
 	Quota(QuotaKey) (int, error)
+	Wish(id.ID) (*Wish, error)
+	// WishOf is a customer's newest wish for an event.
+	WishOf(WishKey) (*Wish, error)
 
 	// Expired are the live holds with Expires <= now, by (Expires, ID).
 	Expired(key ExpiredKey, now ledger.Time) ([]id.ID, error)
@@ -140,10 +146,15 @@ type Bucket struct {
 	Capacity int32
 	Held     int32
 	Sold     int32
+	Returned int32 // promised to the waitlist (A23)
+
+	// ReturnedAt is when one was returned while the area had none, or offered or released, last; it stays when none is left.
+	// The latest of an area's buckets counts for all of them.
+	ReturnedAt ledger.Time
 }
 
-// Free is how many places are neither held nor sold.
-func (b *Bucket) Free() int32 { return b.Capacity - b.Held - b.Sold }
+// Free is how many places are neither held nor sold nor returned.
+func (b *Bucket) Free() int32 { return b.Capacity - b.Held - b.Sold - b.Returned }
 
 // A Draw is what a hold took from a bucket.
 type Draw struct {
@@ -200,6 +211,12 @@ type CheckIn struct {
 	ledger.CheckedIn
 }
 
+// A Wish is a wish's row.
+type Wish struct {
+	Row
+	ledger.Wish
+}
+
 // A Key is an idempotency key's row.
 type Key struct {
 	IdemKey
@@ -239,6 +256,8 @@ type Work struct {
 	keys    map[IdemKey]*Key
 	limits  map[LimitKey]*counter
 	quotas  map[QuotaKey]*counter
+	wishes  map[id.ID]*Wish
+	wishOf  map[WishKey]*Wish // the newest
 
 	touched map[id.ID]*touch
 	missing bool
@@ -262,6 +281,7 @@ type Output struct {
 	Keys    []*Key
 	Limits  []*Counter[LimitKey]
 	Quotas  []*Counter[QuotaKey]
+	Wishes  []*Wish
 	History []Transition
 	Notices []ledger.Notice
 	Changes []ledger.Change // without Version: the adapter raises it last
@@ -306,7 +326,7 @@ func New(src Source, now ledger.Time) *Work {
 		buckets: map[AreaKey][]*Bucket{}, holds: map[id.ID]*Hold{}, orders: map[id.ID]*Order{},
 		pays: map[PaymentKey]*Payment{}, refunds: map[id.ID]*Refund{}, tickets: map[id.ID][]*Ticket{},
 		uses: map[id.ID][]*CheckIn{}, keys: map[IdemKey]*Key{}, limits: map[LimitKey]*counter{}, quotas: map[QuotaKey]*counter{},
-		touched: map[id.ID]*touch{},
+		wishes: map[id.ID]*Wish{}, wishOf: map[WishKey]*Wish{}, touched: map[id.ID]*touch{},
 	}
 }
 
@@ -390,6 +410,18 @@ func (w *Work) decide(c ledger.Command) (ledger.Result, error) {
 		return w.unblock(c)
 	case ledger.Stop:
 		return w.stop(c)
+	case ledger.AddWish:
+		return w.addWish(c)
+	case ledger.WithdrawWish:
+		return w.withdrawWish(c)
+	case ledger.Offer:
+		return w.offer(c)
+	case ledger.SettleWish:
+		return w.settleWish(c)
+	case ledger.ReleaseReturned:
+		return w.releaseReturned(c)
+	case ledger.SetReturns:
+		return w.setReturns(c)
 	}
 	return ledger.Result{}, fmt.Errorf("decide: unknown command %T", c)
 }

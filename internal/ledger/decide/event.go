@@ -49,13 +49,13 @@ func (w *Work) setEvent(c ledger.SetEvent) (ledger.Result, error) {
 		return ledger.Result{}, err
 	}
 	stopped := e.State == ledger.Stopped && !c.Looked
-	changed, sequence := w.Now, e.Sequence
+	changed, sequence, returns := w.Now, e.Sequence, e.Returns
 	if e.SameLimits(&c.Event) {
 		changed = e.LimitsAt
 	}
 	w.eventSet(e)
 	*e.Event = c.Event
-	e.LimitsAt, e.Sequence = changed, sequence
+	e.LimitsAt, e.Sequence, e.Returns = changed, sequence, returns
 	if stopped {
 		e.State = ledger.Stopped
 	}

@@ -30,6 +30,11 @@ const (
 	GuardReleaseEpoch   Guard = "release-epoch"   // A8: ReleaseSeats frees a seat only of its own sale, once
 	GuardTransferValid  Guard = "transfer-valid"  // I7: only a VALID ticket is passed on
 	GuardCheckInOnce    Guard = "checkin-once"    // E6: a ticket lets in once
+
+	GuardOfferReturned Guard = "offer-returned" // A23: an offer takes what is promised to the list, and nothing else
+	GuardOfferFits     Guard = "offer-fits"     // A23: nobody is offered what they do not want
+	GuardOneWish       Guard = "one-wish"       // A23: a customer waits once
+	GuardOfferMax      Guard = "offer-max"      // A23: offers to one person are bounded
 )
 
 // Guards are all of them, for a test to walk.
@@ -38,4 +43,5 @@ var Guards = []Guard{
 	GuardDocument, GuardQuota, GuardWindow, GuardCustomer, GuardCancelled, GuardReturned, GuardExtend,
 	GuardRefundOnce, GuardRefundAmount, GuardRefundCaptured, GuardExchangeMark, GuardExchangeValid, GuardReleaseEpoch,
 	GuardTransferValid, GuardCheckInOnce,
+	GuardOfferReturned, GuardOfferFits, GuardOneWish, GuardOfferMax,
 }

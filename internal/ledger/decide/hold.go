@@ -118,7 +118,7 @@ func (w *Work) holdSeats(c ledger.HoldSeats) (ledger.Result, error) {
 	}
 	h := &Hold{Row: Row{New: true}, Hold: ledger.Hold{
 		ID: c.ID, Event: c.Event, Customer: c.Customer, State: ledger.HoldLive, Area: -1, Currency: e.Currency,
-		Created: w.Now, Expires: w.Now + ledger.Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange.Order, Offer: c.Offer,
+		Created: w.Now, Expires: w.Now + ledger.Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange.Order,
 		Exchanged: x.places(),
 	}}
 	h.Lines = make([]ledger.Line, len(indexes))
@@ -265,13 +265,13 @@ func (w *Work) holdPlaces(c ledger.HoldPlaces) (ledger.Result, error) {
 	if _, ok := e.Tier(category); !ok {
 		return ledger.Result{}, invalid("area_id", "the area's category has no price in this event")
 	}
-	buckets, err := w.places(AreaKey{c.Event, c.Area}, int32(c.Quantity))
+	buckets, err := w.places(AreaKey{c.Event, c.Area}, int32(c.Quantity), false)
 	if err != nil {
 		return ledger.Result{}, err
 	}
 	h := &Hold{Row: Row{New: true}, Hold: ledger.Hold{
 		ID: c.ID, Event: c.Event, Customer: c.Customer, State: ledger.HoldLive, Area: c.Area, Currency: e.Currency,
-		Created: w.Now, Expires: w.Now + ledger.Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange.Order, Offer: c.Offer,
+		Created: w.Now, Expires: w.Now + ledger.Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange.Order,
 		Exchanged: x.places(),
 	}}
 	line := e.Price(category)
@@ -284,19 +284,27 @@ func (w *Work) holdPlaces(c ledger.HoldPlaces) (ledger.Result, error) {
 	return w.claimed(e, layout, h, x, c.Key)
 }
 
-// places gives an area's buckets, after ending expired holds where they have too little.
-func (w *Work) places(k AreaKey, n int32) ([]*Bucket, error) {
+// places gives an area's buckets, after ending expired holds where they have too little. Returned places are among those
+// that serve where nobody has seen to them for long, and for a rescue.
+func (w *Work) places(k AreaKey, n int32, rescue bool) ([]*Bucket, error) {
 	buckets, err := w.area(k.Event, k.Area)
 	if err != nil {
 		return nil, err
 	}
-	if freePlaces(buckets) < n {
+	serve := func() int32 {
+		returned, at := returnedPlaces(buckets)
+		if !rescue && at+ledger.Time(ledger.ReturnedPatience) > w.Now && on(GuardReturned) {
+			returned = 0
+		}
+		return freePlaces(buckets) + returned
+	}
+	if serve() < n {
 		if err := w.expireAll(ExpiredKey{Event: k.Event, Area: k.Area, Max: ledger.ExpireBoundMax}, "taken over"); err != nil {
 			return nil, err
 		}
 	}
-	if freePlaces(buckets) < n && on(GuardPlaces) {
-		return nil, fault.New(fault.PlacesTaken, "%d places are left", freePlaces(buckets))
+	if serve() < n && on(GuardPlaces) {
+		return nil, fault.New(fault.PlacesTaken, "%d places are left", serve())
 	}
 	return buckets, nil
 }
@@ -308,8 +316,22 @@ func freePlaces(buckets []*Bucket) (free int32) {
 	return free
 }
 
-// draw takes n places, from as few buckets as serve: the smallest that has enough, else the fullest first.
+// returnedPlaces are those of an area that are promised to the waitlist, and when anybody has seen to them last.
+func returnedPlaces(buckets []*Bucket) (n int32, at ledger.Time) {
+	for _, b := range buckets {
+		n, at = n+b.Returned, max(at, b.ReturnedAt)
+	}
+	return n, at
+}
+
+// draw takes n places, from as few buckets as serve: the smallest that has enough, else the fullest first. Where too few are
+// free, returned ones are taken.
 func (w *Work) draw(buckets []*Bucket, n int32, take func(*Bucket, int32)) []Draw {
+	for _, b := range buckets {
+		if k := min(b.Returned, n-freePlaces(buckets)); k > 0 {
+			w.bucketSet(b).Returned -= k
+		}
+	}
 	var best *Bucket
 	for _, b := range buckets {
 		if b.Free() >= n && (best == nil || b.Free() < best.Free()) {
@@ -355,7 +377,7 @@ func (w *Work) extend(c ledger.Extend) (ledger.Result, error) {
 	}
 	ttl := ledger.Time(e.HoldTTL)
 	until := min(w.Now+ttl, h.Created+2*ttl)
-	if (h.Extended >= e.ExtendMax && on(GuardExtend)) || until <= h.Expires {
+	if (h.Extended >= e.ExtendMax && on(GuardExtend)) || until <= h.Expires || h.Offer != 0 {
 		return ledger.Result{}, fault.New(fault.HoldNotExtendable, "")
 	}
 	w.holdSet(h)
@@ -514,8 +536,21 @@ func (w *Work) placesBack(e *eventRow, h *Hold, state ledger.Availability) error
 		if b.Held < 0 || b.Sold < 0 {
 			return invariant(e.ID, "bucket %d of area %d would have fewer than no places", b.Number, b.Area)
 		}
+		w.placesFree(e, buckets, b, d.Count)
 	}
 	return nil
+}
+
+// placesFree lets n places of one of an area's buckets go, to where the event sends what is freed. They are neither held nor
+// sold any more.
+func (w *Work) placesFree(e *eventRow, buckets []*Bucket, b *Bucket, n int32) {
+	if e.Returns != ledger.ReturnsWaitlist || n == 0 {
+		return
+	}
+	if returned, _ := returnedPlaces(buckets); returned == 0 {
+		b.ReturnedAt = w.Now
+	}
+	w.bucketSet(b).Returned += n
 }
 
 // seatFree lets a seat go, to where the event sends what is freed.

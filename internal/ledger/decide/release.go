@@ -191,6 +191,7 @@ func (w *Work) areaGone(e *eventRow, h *Hold, n int32) error {
 			return invariant(e.ID, "bucket %d of area %d has not sold what hold %d drew", d.Bucket, h.Area, h.ID)
 		}
 		w.bucketSet(buckets[i]).Sold -= k
+		w.placesFree(e, buckets, buckets[i], k)
 	}
 	if n > 0 {
 		return invariant(e.ID, "hold %d drew fewer places than it has", h.ID)

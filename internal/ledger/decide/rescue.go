@@ -52,7 +52,7 @@ func refused(err error) (bool, error) {
 
 func (w *Work) rescuePlaces(e *eventRow, layout *ledger.Layout, h *Hold) (bool, error) {
 	n := int32(len(h.Lines))
-	buckets, err := w.places(AreaKey{h.Event, h.Area}, n)
+	buckets, err := w.places(AreaKey{h.Event, h.Area}, n, true)
 	if err == nil {
 		err = w.allow(e, layout, &h.Hold)
 	}

@@ -182,6 +182,48 @@ func (w *Work) payment(k PaymentKey) (*Payment, error) {
 	return p, nil
 }
 
+func (w *Work) wish(wish id.ID) (*Wish, error) {
+	if r, ok := w.wishes[wish]; ok {
+		return r, nil
+	}
+	r, err := w.src.Wish(wish)
+	if err != nil {
+		return nil, err
+	}
+	w.wishes[wish] = r
+	return r, nil
+}
+
+// newestWish is a customer's newest wish for an event, also where this batch has made it.
+func (w *Work) newestWish(k WishKey) (*Wish, error) {
+	if r, ok := w.wishOf[k]; ok {
+		return r, nil
+	}
+	r, err := w.src.WishOf(k)
+	if err != nil {
+		return nil, err
+	}
+	if r != nil {
+		if known, ok := w.wishes[r.ID]; ok {
+			r = known
+		} else {
+			w.wishes[r.ID] = r
+		}
+	}
+	w.wishOf[k] = r
+	return r, nil
+}
+
+func (w *Work) wishSet(r *Wish) *Wish {
+	r.Updated = w.Now
+	if !r.Dirty {
+		r.Dirty = true
+		w.wishes[r.ID] = r
+		w.Out.Wishes = append(w.Out.Wishes, r)
+	}
+	return r
+}
+
 func (w *Work) paymentSet(p *Payment) *Payment {
 	if !p.Dirty {
 		p.Dirty = true

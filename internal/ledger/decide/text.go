@@ -49,6 +49,8 @@ func CheckText(c ledger.Command) error {
 		t.text("device", c.Device)
 	case ledger.UndoCheckIn:
 		t.text("reason", c.Reason)
+	case ledger.AddWish:
+		t.key(c.Key)
 	}
 	return t.err
 }

@@ -132,6 +132,14 @@ func (h *history) drawCommand() ledger.Command {
 			{4, h.drawCheckIn}, {3, h.drawUndoCheckIn},
 		}
 	}
+	if h.list {
+		choices = []choice{
+			{10, h.drawHoldSeats}, {8, h.drawHoldPlaces}, {10, h.drawRelease}, {1, h.drawExtend}, {10, h.drawBeginPayment}, {12, h.drawConfirm},
+			{3, h.drawFailPayment}, {4, h.drawRecordPayment}, {4, h.drawBeginRefund}, {4, h.drawReleaseSeats}, {4, h.drawSweep}, {2, h.drawBlock},
+			{2, h.drawUnblock}, {2, h.drawSetEvent}, {14, h.drawAddWish}, {4, h.drawWithdrawWish}, {22, h.drawOffer}, {8, h.drawSettleWish},
+			{4, h.drawReleaseReturned}, {3, h.drawSetReturns},
+		}
+	}
 	if h.late {
 		choices = []choice{
 			{30, h.drawHoldSeats}, {8, h.drawHoldPlaces}, {25, h.drawBeginPayment}, {25, h.drawConfirm}, {3, h.drawSweep},
@@ -163,6 +171,8 @@ func repeatable(c ledger.Command) bool {
 		return c.Key.Value != ""
 	case ledger.BeginRefund:
 		return c.Key.Value != ""
+	case ledger.AddWish:
+		return c.Key.Value != ""
 	}
 	return true
 }
@@ -171,7 +181,7 @@ func (h *history) drawHoldSeats() ledger.Command {
 	c := ledger.HoldSeats{ID: h.id(), Event: h.drawEvent(), Customer: h.drawCustomer(), Seats: h.drawSeats(3)}
 	c.Key = h.drawKey("event", fmt.Sprint(c.Event), "seats", fmt.Sprint(len(c.Seats)))
 	if h.oneIn(5, "with a session") {
-		c.Session, c.Offer = 7, 9
+		c.Session = 7
 	}
 	return c
 }
@@ -391,6 +401,10 @@ func (h *history) drawRules(e *ledger.Event) {
 		e.State = oneOf(h, "event state", ledger.Paused, ledger.Ended, ledger.Cancelled, ledger.Draft)
 	}
 	e.Returns = oneOf(h, "returns", ledger.ReturnsAvailable, ledger.ReturnsAvailable, ledger.ReturnsWaitlist)
+	if h.list {
+		e.Returns = ledger.ReturnsWaitlist
+	}
+	e.Waitlist = !h.oneIn(12, "no waitlist")
 	e.ExtendMax = h.among(3, "extend max")
 	e.SeatsPerHoldMax = oneOf(h, "seats per hold max", 6, 6, 6, 2)
 	e.Show = oneOf(h, "show", theShow, theShow, theShow, theShow+1)

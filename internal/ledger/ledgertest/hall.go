@@ -65,7 +65,7 @@ func hallEvent(event id.ID) ledger.Event {
 		ID: event, Organizer: organizer, Show: theShow, Version: 1, State: ledger.OnSale, PlanHash: planHash,
 		SaleOpens: start, SaleCloses: start + ledger.Time(24*hour),
 		HoldTTL: holdTTL, PaymentWindow: window, ExtendMax: 1, SeatsPerHoldMax: 6,
-		Currency: "EUR", TaxIncluded: true,
+		Currency: "EUR", TaxIncluded: true, Waitlist: true,
 		Tiers: []ledger.Tier{
 			{Category: 0, Name: "A", Face: 5000, Fee: 250, TaxBP: 700},
 			{Category: 1, Name: "B", Face: 3000, Fee: 0, TaxBP: 700},

@@ -21,7 +21,8 @@ import (
 // Bounds of a random history.
 const (
 	historiesCount  = 40 // in the short form
-	shopCount       = 14 // of them about the shop
+	shopCount       = 14 // of those about the shop
+	listCount       = 24 // of those about the waitlist
 	batchesMin      = 4
 	batchesMax      = 14
 	batchSizeMax    = 40
@@ -32,17 +33,25 @@ const (
 	historyWindow   = 40 * second
 )
 
+// The kinds of histories beside the ordinary one.
+const (
+	shopHistory = "shop" // most of what is done is done with what was bought
+	listHistory = "list" // nearly all is gone, and what comes back goes to the waitlist
+)
+
 // exerciseHistories runs random batches on a ledger and on the model, and compares all that can be seen of both. The model
-// gets the commands one by one, the ledger as a batch, so that A1 is tested too. Those about the shop are longer, and most of
-// what they do is done with what was bought.
-func exerciseHistories(t *testing.T, open Open, shop bool) {
+// gets the commands one by one, the ledger as a batch, so that A1 is tested too. Those of a kind about the shop are longer.
+func exerciseHistories(t *testing.T, open Open, kind string) {
 	count, longer := historiesCount, 0
-	if shop {
+	switch kind {
+	case shopHistory:
 		count, longer = shopCount, batchesMin
+	case listHistory:
+		count = listCount
 	}
 	setChecks(t, times(count))
 	rapid.Check(t, func(rt *rapid.T) {
-		h := newHistory(t, rt, open, shop)
+		h := newHistory(t, rt, open, kind)
 		defer func() {
 			if err := h.ledger.Close(); err != nil {
 				rt.Errorf("closing: %v", err)
@@ -72,17 +81,19 @@ type history struct {
 	transcript []string
 	late       bool // money mostly comes after its hold has run out
 	shop       bool // most of it is about what was bought
+	list       bool // most of it is about the waitlist
+	wishes     []id.ID
 }
 
-func newHistory(t *testing.T, rt *rapid.T, open Open, shop bool) *history {
+func newHistory(t *testing.T, rt *rapid.T, open Open, kind string) *history {
 	clock := NewClock(start)
 	harness := open(t, clock)
 	h := &history{
 		T: rt, clock: clock, harness: harness, ledger: harness.Ledger, model: ledger.NewModel(clock.Now),
 		book: newBook(rt), lastID: 1000,
 	}
-	h.shop = shop
-	h.late = !shop && h.oneIn(3, "late money")
+	h.shop, h.list = kind == shopHistory, kind == listHistory
+	h.late = kind == "" && h.oneIn(3, "late money")
 	h.run(2, func(i int) ledger.Command {
 		e := hallEvent([]id.ID{mainEvent, otherEvent}[i])
 		e.HoldTTL, e.PaymentWindow = historyTTL, historyWindow
@@ -90,6 +101,9 @@ func newHistory(t *testing.T, rt *rapid.T, open Open, shop bool) *history {
 		h.drawRules(&e)
 		return ledger.SetEvent{Event: e, Layout: hallLayout()}
 	})
+	if h.list {
+		h.fill()
+	}
 	if h.shop { // something is sold already
 		for _, draw := range []func() ledger.Command{h.drawHoldSeats, h.drawHoldPlaces, h.drawBeginPayment, h.drawConfirm} {
 			h.run(shopFirst, func(int) ledger.Command { return draw() })
@@ -109,6 +123,9 @@ func (h *history) step() {
 	}
 	if h.shop {
 		passed = oneOf(h, "time", 0, 0, 1, second, 10*second, 70*second)
+	}
+	if h.list {
+		passed = oneOf(h, "time", 0, 0, 1, second, 10*second, 20*second, 31*second, 60*second, 70*second)
 	}
 	h.clock.Advance(passed)
 	h.say("— %+d ms", passed)
@@ -200,6 +217,10 @@ func (h *history) learn(c ledger.Command) {
 		}
 	case ledger.Transfer:
 		h.tickets = append(h.tickets, c.ID)
+	case ledger.AddWish:
+		h.wishes = append(h.wishes, c.Wish.ID)
+	case ledger.Offer:
+		h.holds = append(h.holds, c.Hold)
 	}
 }
 
@@ -221,6 +242,7 @@ type seen struct {
 	NextAfter ledger.Time
 	Now       ledger.Time
 	Shop      shopSeen
+	List      listSeen
 }
 
 func (h *history) comparePictures() {
@@ -281,6 +303,9 @@ func (h *history) look(l ledger.Ledger) (seen, error) {
 	if s.Shop, err = h.lookAtShop(l); err != nil {
 		return s, err
 	}
+	if s.List, err = h.lookAtList(l); err != nil {
+		return s, err
+	}
 	if s.NextAfter, err = l.NextExpiry(ctx); err != nil {
 		return s, err
 	}
@@ -310,6 +335,9 @@ func describeResult(r ledger.Result) string {
 	}
 	if r.CheckIn != nil {
 		parts = append(parts, fmt.Sprintf("use at %d %q", r.CheckIn.At, r.CheckIn.Conflict))
+	}
+	if r.Wish != nil {
+		parts = append(parts, fmt.Sprintf("wish %d %s, offer %d of hold %d", r.Wish.ID, r.Wish.State, r.Wish.Offers, r.Wish.Hold))
 	}
 	if r.Count > 0 || r.More {
 		parts = append(parts, fmt.Sprintf("count %d more %v", r.Count, r.More))

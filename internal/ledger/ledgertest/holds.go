@@ -23,11 +23,11 @@ var holdScenarios = []scenario{
 	}},
 	{"a hold says what it fixed", func(w *world) {
 		c := w.holdSeats(alice, 8, 3)
-		c.Session, c.Offer = 7, 9
+		c.Session = 7
 		h := w.given(c).Hold
 		want := &ledger.Hold{
 			ID: c.ID, Event: mainEvent, Customer: alice, State: ledger.HoldLive, Area: -1, Currency: "EUR",
-			Created: start, Expires: start + ledger.Time(holdTTL), Session: 7, Offer: 9,
+			Created: start, Expires: start + ledger.Time(holdTTL), Session: 7,
 			Lines: []ledger.Line{
 				{Seat: 3, Epoch: 1, Category: 0, Face: 5000, Fee: 250, Tax: 343, Total: 5250},
 				{Seat: 8, Epoch: 1, Category: 1, Face: 3000, Tax: 196, Total: 3000},
@@ -375,7 +375,7 @@ var holdScenarios = []scenario{
 	}},
 	{"A23: while returns are for the waitlist, freed seats are returned", func(w *world) {
 		released, expired, looked := w.held(alice, 0), w.held(alice, 1), w.held(alice, 2)
-		w.set(func(e *ledger.Event) { e.Returns = ledger.ReturnsWaitlist })
+		w.returns(ledger.ReturnsWaitlist)
 		w.ok(ledger.Release{Hold: released.ID, Customer: alice}, "seat 0", aHold(released.ID))
 		w.wantSeats(ledger.Returned, 0)
 		w.no(fault.SeatsTaken, w.holdSeats(bob, 0))
@@ -393,10 +393,10 @@ var holdScenarios = []scenario{
 		w.ok(c, things(aSeat(1, 2), aHold(c.ID))...)
 	}},
 	{"A23: returned seats stay so when returns are for all again", func(w *world) {
-		w.set(func(e *ledger.Event) { e.Returns = ledger.ReturnsWaitlist })
+		w.returns(ledger.ReturnsWaitlist)
 		h := w.held(alice, 0)
 		w.given(ledger.Release{Hold: h.ID, Customer: alice})
-		w.set(func(e *ledger.Event) { e.Returns = ledger.ReturnsAvailable })
+		w.returns(ledger.ReturnsAvailable)
 		w.no(fault.SeatsTaken, w.holdSeats(bob, 0))
 		w.pass(ledger.ReturnedPatience)
 		w.given(w.holdSeats(bob, 0))

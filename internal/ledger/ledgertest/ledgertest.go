@@ -68,6 +68,7 @@ func Exercise(t *testing.T, open Open) {
 		{"exchange money", exchangeMoneyScenarios},
 		{"transfer", transferScenarios},
 		{"door", doorScenarios},
+		{"waitlist", wishScenarios},
 		{"looking", lookingScenarios},
 		{"reading", readingScenarios},
 	} {
@@ -81,8 +82,9 @@ func Exercise(t *testing.T, open Open) {
 			}
 		})
 	}
-	t.Run("histories", func(t *testing.T) { exerciseHistories(t, open, false) })
-	t.Run("shop histories", func(t *testing.T) { exerciseHistories(t, open, true) })
+	t.Run("histories", func(t *testing.T) { exerciseHistories(t, open, "") })
+	t.Run("shop histories", func(t *testing.T) { exerciseHistories(t, open, shopHistory) })
+	t.Run("waitlist histories", func(t *testing.T) { exerciseHistories(t, open, listHistory) })
 	t.Run("races", func(t *testing.T) { exerciseRaces(t, open) })
 	t.Run("shop races", func(t *testing.T) { exerciseShopRaces(t, open) })
 	t.Run("linearizable", func(t *testing.T) { exerciseLinearizable(t, open) })

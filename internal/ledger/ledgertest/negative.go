@@ -211,7 +211,7 @@ var controls = []control{
 	}, paidWrongly("A6: the event is cancelled")},
 	{decide.GuardReturned, func(w *world) []ledger.Command {
 		h := w.held(alice, 0)
-		w.set(func(e *ledger.Event) { e.Returns = ledger.ReturnsWaitlist })
+		w.returns(ledger.ReturnsWaitlist)
 		w.given(ledger.Release{Hold: h.ID, Customer: alice})
 		return []ledger.Command{w.holdSeats(bob, 0)}
 	}, unwanted("A23: the seat is promised to the waitlist")},

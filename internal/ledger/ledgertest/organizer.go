@@ -103,7 +103,7 @@ var organizerScenarios = []scenario{
 		e.Documents = true
 		e.LimitsAt, e.Sequence = 77, 78 // not the caller's to say
 		w.ok(ledger.SetEvent{Event: e}, anEvent...)
-		e.LimitsAt, e.Sequence = start, 2
+		e.LimitsAt, e.Sequence, e.Returns = start, 2, ledger.ReturnsAvailable // what it was
 		w.reopen()
 		got, err := w.ledger.Event(context.Background(), mainEvent)
 		if err != nil {
@@ -240,7 +240,7 @@ var organizerScenarios = []scenario{
 		w.wantSeats(ledger.Blocked, 0, 1, 2, 3)
 	}},
 	{"A11: a marked seat is blocked also while returns are for the waitlist", func(w *world) {
-		w.set(func(e *ledger.Event) { e.Returns = ledger.ReturnsWaitlist })
+		w.returns(ledger.ReturnsWaitlist)
 		h := w.held(alice, 0, 1)
 		w.given(ledger.Block{Event: mainEvent, Seats: []int32{0}, WhenFree: true})
 		w.given(ledger.Release{Hold: h.ID, Customer: alice})
@@ -261,7 +261,7 @@ var organizerScenarios = []scenario{
 	}},
 	{"A23: unblocked seats are returned while returns are for the waitlist", func(w *world) {
 		w.given(ledger.Block{Event: mainEvent, Seats: []int32{0}})
-		w.set(func(e *ledger.Event) { e.Returns = ledger.ReturnsWaitlist })
+		w.returns(ledger.ReturnsWaitlist)
 		w.ok(ledger.Unblock{Event: mainEvent, Seats: []int32{0}}, "seat 0")
 		w.wantSeats(ledger.Returned, 0)
 		w.pass(ledger.ReturnedPatience - 1)

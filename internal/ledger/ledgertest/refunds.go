@@ -315,7 +315,7 @@ var refundScenarios = []scenario{
 		w.allow()
 		o := w.paid(alice, 0, 1)
 		w.given(ledger.Block{Event: mainEvent, Seats: []int32{1}, WhenFree: true})
-		w.set(func(e *ledger.Event) { e.Returns = ledger.ReturnsWaitlist })
+		w.returns(ledger.ReturnsWaitlist)
 		r := w.given(w.refund(o)).Refund
 		w.given(back(r))
 		w.ok(ledger.ReleaseSeats{Refund: r.ID}, things(anOrder(o.ID), aSeat(0, 1), aHold(o.Hold))...)

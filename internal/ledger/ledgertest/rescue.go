@@ -210,7 +210,7 @@ var rescueScenarios = []scenario{
 		w.same("the order", []any{r.Order.State, r.Order.Reason}, []any{ledger.OrderFailed, ledger.ReasonEventCancelled})
 	}},
 	{"A17: returned seats may be claimed by their own order, blocked ones not", func(w *world) {
-		w.set(func(e *ledger.Event) { e.Returns = ledger.ReturnsWaitlist })
+		w.returns(ledger.ReturnsWaitlist)
 		o, _ := lost(w, false, 0)
 		w.given(ledger.Sweep{})
 		w.wantSeats(ledger.Returned, 0)
@@ -219,7 +219,7 @@ var rescueScenarios = []scenario{
 		w.given(ledger.Block{Event: mainEvent, Seats: []int32{1}, WhenFree: true})
 		w.wantSeats(ledger.Returned, 1) // Block has ended the hold
 		w.same("the hold", w.holdNow(h.ID).State, ledger.HoldExpired)
-		w.set(func(e *ledger.Event) { e.Returns = ledger.ReturnsAvailable })
+		w.returns(ledger.ReturnsAvailable)
 		o2, _ := lost(w, false, 9)
 		w.given(ledger.Block{Event: mainEvent, Seats: []int32{9}})
 		w.wantSeats(ledger.Blocked, 9)

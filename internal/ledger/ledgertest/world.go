@@ -110,7 +110,7 @@ func (w *world) no(code fault.Code, c ledger.Command, changed ...string) *fault.
 	if code == fault.TicketUsed {
 		r.CheckIn = nil // the first use, which the scenario looks at
 	}
-	if r.Hold != nil || r.Order != nil || r.Refund != nil || r.Ticket != nil || r.CheckIn != nil || r.Repeat || r.Count != 0 || r.More {
+	if r.Hold != nil || r.Order != nil || r.Refund != nil || r.Ticket != nil || r.CheckIn != nil || r.Wish != nil || r.Repeat || r.Count != 0 || r.More {
 		w.Errorf("%s was refused with %s, but the answer says more: %+v", describe(c), code, r)
 	}
 	w.changedExactly(before, describe(c), changed)
@@ -306,6 +306,12 @@ func (w *world) setOf(event id.ID, change func(e *ledger.Event)) ledger.Event {
 	return e
 }
 
+// returns says what becomes of places of the main event that are freed.
+func (w *world) returns(mode ledger.ReturnsMode) {
+	w.Helper()
+	w.given(ledger.SetReturns{Event: mainEvent, Returns: mode})
+}
+
 // The names of things, as changedExactly has them.
 
 func aSeat(seats ...int32) []string {
@@ -349,6 +355,7 @@ func describe(c ledger.Command) string {
 // batch must keep: that the changes it publishes lead from the picture before it to the one after it (B2).
 type book struct {
 	holds, orders map[id.ID]bool
+	wishes        map[id.ID]bool
 	boards        map[id.ID]ledger.Snapshot
 }
 
@@ -360,7 +367,7 @@ type tb interface {
 }
 
 func newBook(tb) *book {
-	return &book{holds: map[id.ID]bool{}, orders: map[id.ID]bool{}, boards: map[id.ID]ledger.Snapshot{}}
+	return &book{holds: map[id.ID]bool{}, orders: map[id.ID]bool{}, wishes: map[id.ID]bool{}, boards: map[id.ID]ledger.Snapshot{}}
 }
 
 // note takes up what a batch did.
@@ -383,6 +390,10 @@ func (b *book) note(t tb, l ledger.Ledger, commands []ledger.Command, batch ledg
 			b.orders[c.Order] = true
 		case ledger.Confirm:
 			b.holds[c.RescueHold] = true
+		case ledger.AddWish:
+			b.wishes[c.Wish.ID] = true
+		case ledger.Offer:
+			b.holds[c.Hold] = true
 		}
 	}
 	b.follow(t, l, batch)
@@ -437,7 +448,7 @@ func followSeats(t tb, old, now ledger.Snapshot, c ledger.Change) {
 	}
 	free := map[int32]int32{}
 	for i, a := range old.Areas {
-		free[int32(i)] = a.Capacity - a.Held - a.Sold
+		free[int32(i)] = a.Free()
 	}
 	for _, a := range c.Areas {
 		free[a.Area] = a.Free
@@ -447,7 +458,7 @@ func followSeats(t tb, old, now ledger.Snapshot, c ledger.Change) {
 		t.Errorf("who follows the changes of event %d sees other seats (-snapshot +followed)\n%s", now.Event.ID, diff)
 	}
 	for i, a := range now.Areas {
-		if f := a.Capacity - a.Held - a.Sold; f != free[int32(i)] {
+		if f := a.Free(); f != free[int32(i)] {
 			t.Errorf("area %d of event %d has %d free, who follows the changes sees %d", i, now.Event.ID, f, free[int32(i)])
 		}
 	}
@@ -481,6 +492,13 @@ func (b *book) picture(l ledger.Ledger) (map[string]string, error) {
 		if h, err := l.Hold(ctx, hold); err == nil {
 			p[aHold(hold)] = fmt.Sprintf("%+v", h)
 		} else if err != nil && !isNotFound(err) {
+			return nil, err
+		}
+	}
+	for wish := range b.wishes {
+		if w, err := l.Wish(ctx, wish); err == nil {
+			p[fmt.Sprintf("wish %d", wish)] = fmt.Sprintf("%+v", w)
+		} else if !isNotFound(err) {
 			return nil, err
 		}
 	}

@@ -22,6 +22,9 @@ type found struct {
 func (t *transaction) learn(ctx context.Context, commands []ledger.Command) error {
 	now := t.l.reader.about()
 	t.set = newLockset(&t.l.facts, now)
+	if err := t.learnWishes(ctx, commands); err != nil {
+		return err
+	}
 	for _, c := range commands { // only Sweep asks without having been told that something is missing
 		if s, ok := c.(ledger.Sweep); ok {
 			t.set.sweep(s)
@@ -166,6 +169,11 @@ func (t *transaction) learnOrders(ctx context.Context, commands []ledger.Command
 	u := unknown[*decide.Order]{get: t.l.facts.orders.Get}
 	for _, c := range commands {
 		u.ask(orderOf(c))
+		t.offersBehind(c, func(h id.ID) {
+			if known, ok := t.l.facts.holds.Get(h); ok {
+				u.ask(known.Order)
+			}
+		})
 		if h := holdOf(c); h != 0 {
 			if known, ok := t.l.facts.holds.Get(h); ok {
 				u.ask(known.Order)
@@ -220,6 +228,7 @@ func (t *transaction) learnHolds(ctx context.Context, commands []ledger.Command)
 	}
 	for _, c := range commands {
 		u.ask(holdOf(c))
+		t.offersBehind(c, u.ask)
 		ofOrder(orderOf(c))
 		t.ordersBehind(c, ofOrder)
 		switch c := c.(type) {
@@ -229,6 +238,10 @@ func (t *transaction) learnHolds(ctx context.Context, commands []ledger.Command)
 			ofSeats(c.Event, c.Seats)
 		case ledger.Unblock:
 			ofSeats(c.Event, c.Seats)
+		case ledger.Offer:
+			if w := t.set.known[c.Wish]; w != nil {
+				ofSeats(w.Event, c.Seats)
+			}
 		}
 	}
 	for h := range t.batch.missed.holds {
@@ -273,6 +286,9 @@ func (t *transaction) learnEvents(ctx context.Context, commands []ledger.Command
 	}
 	for _, c := range commands {
 		u.ask(c.EventHint())
+		if w := t.set.known[wishNamed(c)]; w != nil {
+			u.ask(w.Event)
+		}
 		ofHold(holdOf(c))
 		ofOrder(orderOf(c))
 		t.ordersBehind(c, ofOrder)

@@ -59,7 +59,7 @@ const (
  CASE WHEN h.state IN (2, 4) THEN h.draws ELSE '' END, CASE WHEN h.state IN (2, 4) THEN h.exchanged ELSE '' END
  FROM unnest($1::bigint[]) WITH ORDINALITY AS k(hold_id, n) JOIN shard.holds h ON h.hold_id = k.hold_id ORDER BY k.n FOR UPDATE OF h`
 
-	sqlBuckets = `SELECT k.n, b.number, b.capacity, b.held, b.sold FROM unnest($1::bigint[], $2::integer[]) WITH ORDINALITY AS k(event_id, area, n)
+	sqlBuckets = `SELECT k.n, b.number, b.capacity, b.held, b.sold, b.returned, b.returned_at FROM unnest($1::bigint[], $2::integer[]) WITH ORDINALITY AS k(event_id, area, n)
  JOIN shard.buckets b ON b.event_id = k.event_id AND b.area = k.area ORDER BY k.n, b.number FOR UPDATE OF b`
 
 	sqlSeats = `SELECT k.n, s.state, s.claim_id, s.epoch, s.when_free, s.returned_at
@@ -99,6 +99,7 @@ func (t *transaction) lock(ctx context.Context) error {
 	t.lockEvents(p)
 	t.lockLimits(p)
 	t.lockQuotas(p)
+	t.lockWishes(p)
 	t.lockOrders(p)
 	t.lockHolds(p)
 	t.lockBuckets(p)
@@ -363,13 +364,16 @@ func (t *transaction) lockBuckets(p *pipeline) {
 	}
 	var n int64
 	var number int16
-	var capacity, held, sold int32
+	var capacity, held, sold, returned int32
+	var at int64
 	p.rows(sqlBuckets, []any{
 		column(keys, func(k decide.AreaKey) int64 { return int64(k.Event) }),
 		column(keys, func(k decide.AreaKey) int32 { return k.Area }),
-	}, []any{&n, &number, &capacity, &held, &sold}, func() error {
+	}, []any{&n, &number, &capacity, &held, &sold, &returned, &at}, func() error {
 		k := keys[n-1]
-		t.source.buckets[k] = append(t.source.buckets[k], &decide.Bucket{AreaKey: k, Number: number, Capacity: capacity, Held: held, Sold: sold})
+		t.source.buckets[k] = append(t.source.buckets[k], &decide.Bucket{
+			AreaKey: k, Number: number, Capacity: capacity, Held: held, Sold: sold, Returned: returned, ReturnedAt: ledger.Time(at),
+		})
 		return nil
 	})
 }

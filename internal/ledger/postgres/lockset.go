@@ -36,13 +36,16 @@ type wants struct {
 	holds      set[id.ID]
 	areas      set[decide.AreaKey]
 	seats      set[decide.SeatKey]
-	expired    map[expiredOf]int // and the most that is asked for
+	wishes     set[id.ID]
+	wishOf     set[decide.WishKey] // of which the newest is wanted
+	expired    map[expiredOf]int   // and the most that is asked for
 }
 
 func newWants() wants {
 	return wants{
 		events: set[id.ID]{}, keys: set[decide.IdemKey]{}, limits: set[decide.LimitKey]{}, quotas: set[decide.QuotaKey]{},
 		orders: set[id.ID]{}, refunds: set[id.ID]{}, allRefunds: set[id.ID]{}, tickets: set[id.ID]{}, uses: set[id.ID]{}, holds: set[id.ID]{}, areas: set[decide.AreaKey]{}, seats: set[decide.SeatKey]{},
+		wishes: set[id.ID]{}, wishOf: set[decide.WishKey]{},
 		expired: map[expiredOf]int{},
 	}
 }
@@ -55,6 +58,8 @@ type lockset struct {
 	now       ledger.Time // about
 	exclusive bool        // an event's own row is going to change
 
+	known   map[id.ID]*ledger.Wish // wishes as a plain read saw them
+	newest  map[decide.WishKey]id.ID
 	ended   set[id.ID]    // holds whose end is in the set with all that it frees
 	scratch []ledger.Line // of a hold that is only asked for
 }
@@ -114,6 +119,19 @@ func (s *lockset) command(c ledger.Command) {
 		s.organizer(c.Event, c.Seats)
 	case ledger.Unblock:
 		s.organizer(c.Event, c.Seats)
+	case ledger.AddWish:
+		s.addWish(c)
+	case ledger.WithdrawWish:
+		s.wish(c.Wish)
+	case ledger.Offer:
+		s.offer(c)
+	case ledger.SettleWish:
+		s.wish(c.Wish)
+	case ledger.ReleaseReturned:
+		s.releaseReturned(c)
+	case ledger.SetReturns:
+		s.exclusive = true
+		s.events.add(c.Event)
 	}
 }
 
@@ -130,6 +148,12 @@ func (s *lockset) more(m *wants) {
 	}
 	for k := range m.quotas {
 		s.quotas.add(k)
+	}
+	for k := range m.wishes {
+		s.wish(k)
+	}
+	for k := range m.wishOf {
+		s.newestWish(k)
 	}
 	for k := range m.refunds {
 		s.refund(k)

@@ -189,10 +189,10 @@ func (r *reader) Snapshot(ctx context.Context, event id.ID) (s ledger.Snapshot, 
 	if err != nil {
 		return s, err
 	}
-	var capacity, held, sold int32
-	s.Areas, err = list(ctx, tx, []any{&capacity, &held, &sold}, func() (ledger.AreaState, error) {
-		return ledger.AreaState{Capacity: capacity, Held: held, Sold: sold}, nil
-	}, `SELECT sum(capacity)::integer, sum(held)::integer, sum(sold)::integer FROM shard.buckets WHERE event_id = $1 GROUP BY area ORDER BY area`, int64(event))
+	var capacity, held, sold, returned int32
+	s.Areas, err = list(ctx, tx, []any{&capacity, &held, &sold, &returned}, func() (ledger.AreaState, error) {
+		return ledger.AreaState{Capacity: capacity, Held: held, Sold: sold, Returned: returned}, nil
+	}, `SELECT sum(capacity)::integer, sum(held)::integer, sum(sold)::integer, sum(returned)::integer FROM shard.buckets WHERE event_id = $1 GROUP BY area ORDER BY area`, int64(event))
 	return s, err
 }
 

@@ -36,6 +36,7 @@ type source struct {
 	holds      map[id.ID]*decide.Hold
 	buckets    map[decide.AreaKey][]*decide.Bucket
 	seats      map[decide.SeatKey]*decide.Seat
+	wishes     map[id.ID]*decide.Wish
 
 	expired map[expiredOf]*found
 	soonest ledger.Time            // when the first live hold runs out, 0 where there is none

@@ -18,7 +18,7 @@ import (
 // Two nodes may make the same row at once, though neither saw it: an event, an idempotency key, a limit's or quota's
 // first count. These inserts are sorted, so that the nodes wait for each other in one order; the second fails on the
 // primary key, and its batch begins again and finds the row.
-var racedKeys = []string{"events_pkey", "idempotency_keys_pkey", "limits_pkey", "quotas_pkey"}
+var racedKeys = []string{"events_pkey", "idempotency_keys_pkey", "limits_pkey", "quotas_pkey", "wishes_one_open"}
 
 // A writer queues the statements that write what a batch changed: one for what is new and one for what is changed of
 // each table, however much there is.
@@ -46,6 +46,7 @@ func (t *transaction) write(ctx context.Context) (bool, error) {
 	w.seats()
 	w.tickets()
 	w.uses()
+	w.wishes()
 	w.notices()
 	w.history()
 	if w.out.Prune {

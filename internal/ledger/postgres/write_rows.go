@@ -219,6 +219,8 @@ func (w *writer) buckets() {
 	r.mid("capacity", func(i int) int32 { return set[i].Capacity })
 	r.mid("held", func(i int) int32 { return set[i].Held })
 	r.mid("sold", func(i int) int32 { return set[i].Sold })
+	r.mid("returned", func(i int) int32 { return set[i].Returned })
+	r.big("returned_at", func(i int) int64 { return int64(set[i].ReturnedAt) })
 	r.update(changed("an area", func() id.ID { return set[0].Event }))
 }
 

@@ -85,9 +85,9 @@ func (r *reader) Snapshot(ctx context.Context, event id.ID) (s ledger.Snapshot, 
 		return s, err
 	}
 	s.Areas, err = query(ctx, tx, func(rows *sql.Rows) (v ledger.AreaState, err error) {
-		err = rows.Scan(&v.Capacity, &v.Held, &v.Sold)
+		err = rows.Scan(&v.Capacity, &v.Held, &v.Sold, &v.Returned)
 		return v, err
-	}, `SELECT SUM(capacity), SUM(held), SUM(sold) FROM buckets WHERE event_id = ? GROUP BY area ORDER BY area`, int64(event))
+	}, `SELECT SUM(capacity), SUM(held), SUM(sold), SUM(returned) FROM buckets WHERE event_id = ? GROUP BY area ORDER BY area`, int64(event))
 	if err != nil {
 		return s, err
 	}

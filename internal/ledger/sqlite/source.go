@@ -95,7 +95,7 @@ func (s *source) Seat(k decide.SeatKey) (*decide.Seat, error) {
 func (s *source) Buckets(k decide.AreaKey) ([]*decide.Bucket, error) {
 	return list(s.ctx, s.s.buckets, func(rows *sql.Rows) (*decide.Bucket, error) {
 		b := &decide.Bucket{AreaKey: k}
-		return b, rows.Scan(&b.Number, &b.Capacity, &b.Held, &b.Sold)
+		return b, rows.Scan(&b.Number, &b.Capacity, &b.Held, &b.Sold, &b.Returned, &b.ReturnedAt)
 	}, int64(k.Event), k.Area)
 }
 
@@ -271,6 +271,29 @@ func (s *source) Limit(k decide.LimitKey) (int, error) {
 
 func (s *source) Quota(k decide.QuotaKey) (int, error) {
 	return count(s.s.quota.QueryRowContext(s.ctx, int64(k.Event), k.Category, k.Section))
+}
+
+func scanWish(row scanner) (*decide.Wish, error) {
+	w := &decide.Wish{}
+	var categories, sections string
+	err := row.Scan(&w.ID, &w.Event, &w.Customer, &w.State, &w.Quantity, &w.Least, &categories, &sections, &w.Together, &w.PriceMax, &w.Order,
+		&w.Hold, &w.Offers, &w.Created, &w.Updated, &w.Sequence)
+	if err != nil {
+		return nil, err
+	}
+	if w.Categories, err = decide.DecodeNames(categories); err != nil {
+		return nil, err
+	}
+	w.Sections, err = decide.DecodeNames(sections)
+	return w, err
+}
+
+func (s *source) Wish(wish id.ID) (*decide.Wish, error) {
+	return none(scanWish(s.s.wish.QueryRowContext(s.ctx, int64(wish))))
+}
+
+func (s *source) WishOf(k decide.WishKey) (*decide.Wish, error) {
+	return none(scanWish(s.s.wishOf.QueryRowContext(s.ctx, int64(k.Customer), int64(k.Event))))
 }
 
 func scanID(rows *sql.Rows) (v id.ID, err error) {

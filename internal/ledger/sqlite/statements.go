@@ -17,7 +17,7 @@ type statements struct {
 	event     *sql.Stmt `sql:"SELECT version, state, sequence, body FROM events WHERE event_id = ?"`
 	layout    *sql.Stmt `sql:"SELECT body FROM layouts WHERE plan_hash = ?"`
 	seats     *sql.Stmt `sql:"SELECT seat_index, state, claim_id, epoch, when_free, returned_at FROM seats WHERE event_id = ? AND seat_index >= ? AND seat_index < ?"`
-	buckets   *sql.Stmt `sql:"SELECT number, capacity, held, sold FROM buckets WHERE event_id = ? AND area = ? ORDER BY number"`
+	buckets   *sql.Stmt `sql:"SELECT number, capacity, held, sold, returned, returned_at FROM buckets WHERE event_id = ? AND area = ? ORDER BY number"`
 	hold      *sql.Stmt `sql:"SELECT event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at, extended_count, window_used, order_id, session_id, exchange_of, offer_id, exchanged FROM holds WHERE hold_id = ?"`
 	order     *sql.Stmt `sql:"SELECT hold_id, event_id, customer_id, state, reason, amount, currency, provider, payment_id, allow_other, rescued, attempt_open, documents, created_at, updated_at, sequence, exchange_of, credit, funds FROM orders WHERE order_id = ?"`
 	payment   *sql.Stmt `sql:"SELECT currency, state, authorized, captured, voided, refunded, refund_id, promised FROM payments WHERE order_id = ? AND provider = ? AND payment_id = ?"`
@@ -30,6 +30,8 @@ type statements struct {
 	key       *sql.Stmt `sql:"SELECT subject_id, fields, created_at FROM idempotency_keys WHERE customer_id = ? AND operation = ? AND key = ?"`
 	limit     *sql.Stmt `sql:"SELECT count FROM limits WHERE scope = ? AND of_id = ? AND category = ? AND subject = ?"`
 	quota     *sql.Stmt `sql:"SELECT count FROM quotas WHERE event_id = ? AND category = ? AND section = ?"`
+	wish      *sql.Stmt `sql:"SELECT wish_id, event_id, customer_id, state, quantity, least, categories, sections, together, price_max, line_order, hold_id, offer_count, created_at, updated_at, sequence FROM wishes WHERE wish_id = ?"`
+	wishOf    *sql.Stmt `sql:"SELECT wish_id, event_id, customer_id, state, quantity, least, categories, sections, together, price_max, line_order, hold_id, offer_count, created_at, updated_at, sequence FROM wishes WHERE customer_id = ? AND event_id = ? ORDER BY wish_id DESC LIMIT 1"`
 	expired   *sql.Stmt `sql:"SELECT hold_id FROM holds INDEXED BY holds_live WHERE state = 1 AND expires_at <= ?1 AND (?2 = 0 OR customer_id = ?2) AND (?3 = 0 OR event_id = ?3) AND (?4 < 0 OR area = ?4) ORDER BY expires_at, hold_id LIMIT ?5"`
 	free      *sql.Stmt `sql:"SELECT seat_index FROM seats WHERE event_id = ? AND state = 0 ORDER BY seat_index"`
 	claims    *sql.Stmt `sql:"SELECT hold_id FROM holds WHERE event_id = ? AND state IN (1, 4) ORDER BY hold_id"`
@@ -41,7 +43,7 @@ type statements struct {
 	seatsAdd    *direct   `sql:"WITH RECURSIVE n (i) AS (SELECT 0 WHERE ?2 > 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?2) INSERT INTO seats (event_id, seat_index) SELECT ?1, i FROM n"`
 	bucketAdd   *direct   `sql:"INSERT INTO buckets (event_id, area, number, capacity) VALUES (?, ?, ?, ?)"`
 	seatSet     *direct   `sql:"UPDATE seats SET state = ?, claim_id = ?, epoch = ?, when_free = ?, returned_at = ? WHERE event_id = ? AND seat_index >= ? AND seat_index < ? AND state = ? AND claim_id = ? AND epoch = ?"`
-	bucketSet   *direct   `sql:"UPDATE buckets SET capacity = ?, held = ?, sold = ? WHERE event_id = ? AND area = ? AND number = ?"`
+	bucketSet   *direct   `sql:"UPDATE buckets SET capacity = ?, held = ?, sold = ?, returned = ?, returned_at = ? WHERE event_id = ? AND area = ? AND number = ?"`
 	holdAdd     *direct   `sql:"INSERT INTO holds (hold_id, event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at, extended_count, window_used, order_id, session_id, exchange_of, offer_id, exchanged) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"`
 	holdSet     *direct   `sql:"UPDATE holds SET state = ?, expires_at = ?, extended_count = ?, window_used = ?, order_id = ? WHERE hold_id = ?"`
 	holdMark    *direct   `sql:"UPDATE holds SET extended_count = ?, window_used = ?, order_id = ? WHERE hold_id = ?"`
@@ -59,6 +61,8 @@ type statements struct {
 	keyPut      *direct   `sql:"INSERT INTO idempotency_keys (customer_id, operation, key, subject_id, fields, created_at) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (customer_id, operation, key) DO UPDATE SET subject_id = excluded.subject_id, fields = excluded.fields, created_at = excluded.created_at"`
 	limitPut    *direct   `sql:"INSERT INTO limits (scope, of_id, category, subject, count) VALUES (?, ?, ?, ?, ?) ON CONFLICT (scope, of_id, category, subject) DO UPDATE SET count = excluded.count"`
 	quotaPut    *direct   `sql:"INSERT INTO quotas (event_id, category, section, count) VALUES (?, ?, ?, ?) ON CONFLICT (event_id, category, section) DO UPDATE SET count = excluded.count"`
+	wishAdd     *direct   `sql:"INSERT INTO wishes (wish_id, event_id, customer_id, state, quantity, least, categories, sections, together, price_max, line_order, hold_id, offer_count, created_at, updated_at, sequence) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"`
+	wishSet     *direct   `sql:"UPDATE wishes SET state = ?, quantity = ?, least = ?, categories = ?, sections = ?, together = ?, price_max = ?, hold_id = ?, offer_count = ?, updated_at = ?, sequence = ? WHERE wish_id = ?"`
 	noticeAdd   *direct   `sql:"INSERT INTO outbox (order_id, sequence, kind, alert, body, created_at) VALUES (?, ?, ?, ?, ?, ?)"`
 	historyAdd  *direct   `sql:"INSERT INTO history (event_id, claim_id, was, becomes, why, seats, places, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"`
 	versionUp   *sql.Stmt `sql:"UPDATE seats_versions SET version = version + 1 WHERE event_id = ? RETURNING version"`

@@ -51,13 +51,14 @@ func (w *writer) write(o *decide.Output) error {
 		w.hold(h)
 	}
 	for _, b := range o.Buckets {
-		w.do(w.s.bucketSet, b.Capacity, b.Held, b.Sold, int64(b.Event), b.Area, b.Number)
+		w.do(w.s.bucketSet, b.Capacity, b.Held, b.Sold, b.Returned, int64(b.ReturnedAt), int64(b.Event), b.Area, b.Number)
 	}
 	w.seats(o.Seats)
 	w.tickets(o.Tickets)
 	for _, u := range o.Uses {
 		w.use(u)
 	}
+	w.wishes(o.Wishes)
 	for _, n := range o.Notices {
 		w.do(w.s.noticeAdd, int64(n.Order), n.Sequence, n.Kind, n.Alert, string(n.Body), int64(n.At))
 	}
@@ -204,6 +205,22 @@ func (w *writer) tickets(list []*decide.Ticket) {
 			area := sql.NullInt32{Int32: t.Area, Valid: t.Area >= 0}
 			w.do(w.s.ticketAdd, int64(t.ID), int64(t.Order), int64(t.Event), int64(t.Customer), int64(t.State), seat, area, t.Category, t.Total,
 				t.Place, int64(t.Was), int64(t.Exchange), int64(t.Refund), t.Gone)
+		}
+	}
+}
+
+// wishes writes changed ones before new ones: one that has ended makes room for its customer's next one.
+func (w *writer) wishes(list []*decide.Wish) {
+	for _, r := range list {
+		if !r.New {
+			w.do(w.s.wishSet, int64(r.State), r.Quantity, r.Least, decide.EncodeNames(r.Categories), decide.EncodeNames(r.Sections), r.Together,
+				r.PriceMax, int64(r.Hold), r.Offers, int64(r.Updated), r.Sequence, int64(r.ID))
+		}
+	}
+	for _, r := range list {
+		if r.New {
+			w.do(w.s.wishAdd, int64(r.ID), int64(r.Event), int64(r.Customer), int64(r.State), r.Quantity, r.Least, decide.EncodeNames(r.Categories),
+				decide.EncodeNames(r.Sections), r.Together, r.PriceMax, r.Order, int64(r.Hold), r.Offers, int64(r.Created), int64(r.Updated), r.Sequence)
 		}
 	}
 }
