@@ -111,8 +111,8 @@ type Count struct {
 // whose hash is published at opening.
 type Log interface {
 	// Append makes joins durable, and answers for each the record that counts: its own, or, where that customer has another
-	// number in the event already, that one. ErrNumberTaken in Appended.Err where another customer has this number: the store
-	// has lost writes, and must be restored above the greatest number of the log. ErrSealed there for a drawn record that came
+	// number in the event already, that one. ErrNumberTaken in Appended.Err where this number was given before, to another customer
+	// or to one who has given it up since: the store has lost writes, and must be restored above the greatest number of the log. ErrSealed there for a drawn record that came
 	// too late for the list: its customer needs a number of the tail.
 	Append(ctx context.Context, records []Record) ([]Appended, error)
 	// Seal closes the list of an event's drawn joins, in one atomic step: no drawn record is added to it from then on (a

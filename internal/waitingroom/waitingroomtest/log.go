@@ -54,6 +54,9 @@ func (l *Log) Append(ctx context.Context, records []waitingroom.Record) ([]waiti
 			return nil, err
 		}
 	}
+	if err := waitingroom.CheckRecords(records); err != nil {
+		return nil, err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.appends++
@@ -77,7 +80,7 @@ func (e *logEvent) append(r waitingroom.Record) waitingroom.Appended {
 		return waitingroom.Appended{Record: has}
 	}
 	key := number{r.Lane, r.Number}
-	if owner, taken := e.numbers[key]; taken && owner != r.Customer {
+	if _, taken := e.numbers[key]; taken { // also by who has given it up
 		return waitingroom.Appended{Record: r, Err: waitingroom.ErrNumberTaken}
 	}
 	if r.Drawn && e.sealed >= 0 {
