@@ -94,6 +94,7 @@ var table = map[string]place{
 	"fold":        {kind: ground},
 	"lint":        {kind: ground},
 	"pgserver":    {kind: ground},
+	"redisclient": {kind: ground},
 	"redisserver": {kind: ground},
 	"sqlmigrate":  {kind: ground},
 
