@@ -42,9 +42,15 @@ type SetEvent struct {
 // (which then ends, wholly), or returned for longer than ReturnedPatience. While the event's Returns are for the waitlist,
 // seats freed on the way are returned, not available. It fixes the prices, by line.
 //
-// Faults: key_reused; event_unknown; paused, not_on_sale; invalid (no seat, too many, one twice, one without price);
-// seat_unknown; seats_taken (with those that are); places_taken (a quota); limit_reached. Before a quota or limit
-// refuses, expired holds that count under it end (A9).
+// Faults: key_reused; event_unknown; paused, not_on_sale; not_admitted, admission_expired (see below); invalid (no seat, too
+// many, one twice, one without price); seat_unknown; seats_taken (with those that are); hold_rest with RetryAfter
+// (Event.Holding; with the Seats that the customer lost too recently, if it is for them); places_taken (a quota);
+// limit_reached. Before a quota or limit refuses, expired holds that count under it end (A9).
+//
+// While the event's waiting room is not off, Session must be a live session of this customer in this event (I11): not_admitted
+// where it is not, admission_expired where it was. The session lasts at least as long as the hold, also when that is extended or
+// being paid; a Confirm that makes the order PAID ends it, unless the limits by event and show leave the customer places. An
+// exchange needs one too.
 //
 // With an Exchange it is to take the place of tickets of that order (A22): they are marked as being exchanged by this hold
 // for as long as it is live, and under a limit only max(0, new − exchanged) places count (A10). After event_unknown and

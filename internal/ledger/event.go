@@ -95,9 +95,10 @@ type TransferRule struct {
 	Until Time // first instant at which they may not any more; 0: never
 }
 
-// A HoldingRule bounds holds that nobody means to pay for (C15). The zero value: no bound.
+// A HoldingRule bounds holds that nobody means to pay for (C15). Neither offers nor exchanges count or are refused. The zero
+// value: no bound.
 type HoldingRule struct {
-	UnpaidMax int      // after so many unpaid holds of the event that ended within Rest, a customer may not hold again
+	UnpaidMax int      // after so many unpaid holds of the event that ended within Rest, a customer may not hold again; 0: no bound
 	Rest      Duration // until the last of them ended so long ago
 	SeatRest  Duration // for so long a customer may not take a seat again that an unpaid hold of theirs lost
 }

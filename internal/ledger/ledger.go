@@ -90,7 +90,7 @@ type Result struct {
 	CheckIn *CheckedIn // CheckIn: this use of the ticket, or the first one where it is refused; UndoCheckIn: the one undone
 	Count   int        // Sweep: holds ended; Block and Unblock: seats changed; Advance: people called; ReleaseReturned: places
 	More    bool       // Sweep: there is more to do
-	Room    *Room      // of the waiting room's commands: as it is now
+	Room    *Room      // of the waiting room's commands: as it is now, without Knocks, Reports and the lanes' Open
 	Session *Session   // Enter, Leave
 	Wish    *Wish      // of the waitlist's commands: as it is now
 }
@@ -178,9 +178,10 @@ type Hold struct {
 	Extended int   // how often the customer extended it
 	Window   bool  // whether BeginPayment has used its one extension
 	Order    id.ID // the order PENDING or PAID for it, 0 none
-	Session  id.ID // of the waiting room, 0 none
+	Session  id.ID // of the waiting room, 0 none: where it was made while the room was off, whatever the command said
 	Exchange id.ID // the order it exchanges, 0 none
 	Offer    id.ID // the waitlist offer it came from, 0 none
+	Ended    Time  // when it ended without a sale: Expires, or its release; 0: it has not, or nobody has written it down yet
 
 	// Exchanged are the tickets that it is to take the place of, until the swap: they count in its stead under limits.
 	Exchanged []ExchangedPlace

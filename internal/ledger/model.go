@@ -34,6 +34,11 @@ type Model struct {
 	keys     map[modelKey]modelEffect
 	notices  []modelNotice
 	leases   map[string]Lease
+
+	rooms    map[id.ID]*Room
+	sessions map[id.ID]*Session
+	calls    []modelCall
+	codes    map[modelCode]map[id.ID]bool // who has used each
 }
 
 // A modelEvent is an event with its seats and what was said about their changes.
@@ -44,6 +49,7 @@ type modelEvent struct {
 	areas   []modelArea
 	version int64
 	changes []Change
+	forces  []RoomForce
 }
 
 // A modelSeat is one seat. Who holds or bought it is claim, in the epoch-th claim on this seat.
@@ -92,6 +98,9 @@ func NewModel(now func() Time) *Model {
 		wishes:   map[id.ID]*Wish{},
 		keys:     map[modelKey]modelEffect{},
 		leases:   map[string]Lease{},
+		rooms:    map[id.ID]*Room{},
+		sessions: map[id.ID]*Session{},
+		codes:    map[modelCode]map[id.ID]bool{},
 	}
 }
 
@@ -187,6 +196,22 @@ func (m *Model) apply(c Command) Result {
 		return m.releaseReturned(c)
 	case SetReturns:
 		return m.setReturns(c)
+	case RoomCommit:
+		return m.roomCommit(c)
+	case RoomNumbers:
+		return m.roomNumbers(c)
+	case RoomFreeze:
+		return m.roomFreeze(c)
+	case RoomDraw:
+		return m.roomDraw(c)
+	case Advance:
+		return m.advance(c)
+	case Enter:
+		return m.enter(c)
+	case Leave:
+		return m.leave(c)
+	case TakeCode:
+		return m.takeCode(c)
 	}
 	panic(fmt.Sprintf("ledger: %T is not a command", c))
 }

@@ -36,6 +36,7 @@ func (m *Model) setEvent(c SetEvent) Result {
 			row.State = Stopped
 		}
 		old.Event = row
+		m.ruled(old)
 		m.publishEvent(old)
 		return Result{}
 	}
@@ -65,6 +66,7 @@ func (m *Model) setEvent(c SetEvent) Result {
 			Run: slices.Clone(l.Run), Quality: slices.Clone(l.Quality), Areas: slices.Clone(l.Areas),
 		},
 	}
+	m.ruled(m.events[c.Event.ID])
 	m.publishEvent(m.events[c.Event.ID])
 	return Result{}
 }
@@ -126,7 +128,7 @@ func eventProblem(e Event) string {
 	case e.Transfers.Until < 0:
 		return "transfers"
 	}
-	return ""
+	return cmp.Or(e.Room.Problem(), e.Holding.Problem())
 }
 
 func (m *Model) stop(c Stop) Result {

@@ -22,6 +22,10 @@ func (m *Model) holdSeats(c HoldSeats) Result {
 	if f := e.Selling(m.now); f != nil {
 		return Result{Fault: f}
 	}
+	session, f := m.inside(e, c.Session, c.Customer)
+	if f != nil {
+		return Result{Fault: f}
+	}
 	seats := slices.Sorted(slices.Values(c.Seats))
 	if len(seats) == 0 || len(seats) > e.SeatsPerHoldMax {
 		return refuseField(fault.Invalid, "seat_ids")
@@ -53,18 +57,22 @@ func (m *Model) holdSeats(c HoldSeats) Result {
 	if len(taken) > 0 {
 		return refuseSeats(fault.SeatsTaken, taken)
 	}
+	if f := m.resting(e, c.Customer, seats, c.Exchange); f != nil {
+		return Result{Fault: f}
+	}
 	if f := m.overBounds(e, c.Customer, places, exchangedPlaces(given)); f != nil {
 		return Result{Fault: f}
 	}
 	h := &Hold{
 		ID: c.ID, Event: e.ID, Customer: c.Customer, State: HoldLive, Area: -1, Currency: e.Currency,
-		Created: m.now, Expires: m.now + Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange.Order,
+		Created: m.now, Expires: m.now + Time(e.HoldTTL), Session: session, Exchange: c.Exchange.Order,
 	}
 	for _, place := range places {
 		h.Lines = append(h.Lines, e.price(place))
 	}
 	m.claimSeats(e, h, Held)
 	m.holds[h.ID] = h
+	m.stays(h)
 	m.markExchanged(h, given)
 	m.step(h, "", "live", "hold", h.Lines)
 	m.remember(c.Customer, OpHold, c.Key, h.ID)
@@ -86,6 +94,10 @@ func (m *Model) holdPlaces(c HoldPlaces) Result {
 	if f := e.Selling(m.now); f != nil {
 		return Result{Fault: f}
 	}
+	session, f := m.inside(e, c.Session, c.Customer)
+	if f != nil {
+		return Result{Fault: f}
+	}
 	if c.Quantity < 1 || c.Quantity > e.SeatsPerHoldMax {
 		return refuseField(fault.Invalid, "quantity")
 	}
@@ -99,19 +111,23 @@ func (m *Model) holdPlaces(c HoldPlaces) Result {
 	if !m.areaServes(e, c.Area, c.Quantity, false) {
 		return refuse(fault.PlacesTaken, "area %d", c.Area)
 	}
+	if f := m.resting(e, c.Customer, nil, c.Exchange); f != nil {
+		return Result{Fault: f}
+	}
 	places := slices.Repeat([]modelPlace{place}, c.Quantity)
 	if f := m.overBounds(e, c.Customer, places, exchangedPlaces(given)); f != nil {
 		return Result{Fault: f}
 	}
 	h := &Hold{
 		ID: c.ID, Event: e.ID, Customer: c.Customer, State: HoldLive, Area: c.Area, Currency: e.Currency,
-		Created: m.now, Expires: m.now + Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange.Order,
+		Created: m.now, Expires: m.now + Time(e.HoldTTL), Session: session, Exchange: c.Exchange.Order,
 	}
 	for _, place := range places {
 		h.Lines = append(h.Lines, e.price(place))
 	}
 	m.takePlaces(e, c.Area, c.Quantity)
 	m.holds[h.ID] = h
+	m.stays(h)
 	m.markExchanged(h, given)
 	m.step(h, "", "live", "hold", h.Lines)
 	m.remember(c.Customer, OpHold, c.Key, h.ID)
@@ -165,6 +181,7 @@ func (m *Model) extend(c Extend) Result {
 	}
 	h.Expires = expires
 	h.Extended++
+	m.stays(h)
 	return Result{Hold: m.holdNow(h.ID)}
 }
 
@@ -186,7 +203,7 @@ func (m *Model) release(c Release) Result {
 	if h.State != HoldLive {
 		return Result{Repeat: true, Hold: m.holdNow(h.ID)}
 	}
-	h.State = HoldReleased
+	h.State, h.Ended = HoldReleased, m.now
 	m.freeSeats(h)
 	m.step(h, "live", "released", "release", h.Lines)
 	return Result{Hold: m.holdNow(h.ID)}
@@ -196,7 +213,7 @@ func (m *Model) release(c Release) Result {
 
 // expire ends a hold whose time is up, and its order unless a payment may still come for it (A19).
 func (m *Model) expire(h *Hold) {
-	h.State = HoldExpired
+	h.State, h.Ended = HoldExpired, h.Expires
 	m.freeSeats(h)
 	m.step(h, "live", "expired", "expired", h.Lines)
 	if o := m.orders[h.Order]; o != nil && o.State == OrderPending && !o.AttemptOpen {

@@ -42,6 +42,7 @@ func (m *Model) beginPayment(c BeginPayment) Result {
 	if !h.Window {
 		h.Expires = max(h.Expires, m.now+Time(e.PaymentWindow))
 		h.Window = true
+		m.stays(h)
 	}
 	amount := h.Total()
 	if h.Exchange != 0 {
@@ -167,6 +168,7 @@ func (m *Model) sell(c Confirm, o *Order, h *Hold) Result {
 		m.tickets[t.ID] = &t
 	}
 	o.State, o.Payment, o.AttemptOpen = OrderPaid, c.Payment, false
+	m.bought(h)
 	m.publish(o, NoticePaid)
 	if o.Amount > 0 {
 		if p := m.paymentArrived(c, o); p.State == PaymentAuthorized {

@@ -18,6 +18,7 @@ func cloneEvent(e Event) Event {
 	for i := range e.Quotas {
 		e.Quotas[i].Steps = slices.Clone(e.Quotas[i].Steps)
 	}
+	e.Room.Lanes = slices.Clone(e.Room.Lanes)
 	return e
 }
 

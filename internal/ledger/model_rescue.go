@@ -15,7 +15,7 @@ func (m *Model) rescue(c Confirm, o *Order, lost *Hold) *Hold {
 	claim := &Hold{
 		ID: c.RescueHold, Event: lost.Event, Customer: lost.Customer, State: HoldSold, Area: lost.Area,
 		Lines: slices.Clone(lost.Lines), Currency: lost.Currency, Created: m.now, Expires: m.now,
-		Window: true, Order: o.ID,
+		Window: true, Order: o.ID, Session: lost.Session,
 	}
 	if lost.Area >= 0 {
 		if !m.areaServes(e, lost.Area, len(lost.Lines), true) || m.overBounds(e, o.Customer, e.placesOf(claim), nil) != nil {

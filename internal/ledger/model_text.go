@@ -29,6 +29,10 @@ func textProblem(c Command) string {
 		for _, t := range c.Event.Tiers {
 			add("tiers.name", t.Name)
 		}
+		add("room.source", c.Event.Room.Source)
+		for _, l := range c.Event.Room.Lanes {
+			add("room.lanes", l.Key)
+		}
 	case HoldSeats:
 		addKey(c.Key)
 	case HoldPlaces:
@@ -61,6 +65,28 @@ func textProblem(c Command) string {
 		add("reason", c.Reason)
 	case AddWish:
 		addKey(c.Key)
+	case RoomCommit:
+		add("commitment", c.Commitment)
+		add("source", c.Source)
+	case RoomNumbers:
+		add("lane", c.Lane)
+	case RoomFreeze:
+		add("list_hash", c.ListHash)
+		for _, l := range c.Lanes {
+			add("lanes", l.Lane)
+		}
+	case RoomDraw:
+		add("value", c.Value)
+		add("k", c.K)
+	case Advance:
+		for _, l := range c.Joined {
+			add("joined", l.Lane)
+		}
+	case Enter:
+		add("lane", c.Lane)
+	case TakeCode:
+		add("lane", c.Lane)
+		add("code", c.Code)
 	}
 	for _, t := range texts {
 		if len(t.text) > t.bytesMax || !utf8.ValidString(t.text) || strings.ContainsRune(t.text, 0) {

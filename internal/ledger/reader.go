@@ -74,10 +74,31 @@ type Reader interface {
 	Wishing
 	Outbox
 	Leases
+	RoomReader
 	// Now is the shard's clock.
 	Now(ctx context.Context) (Time, error)
 	// NextExpiry is when the next live hold runs out, 0 where there is none.
 	NextExpiry(ctx context.Context) (Time, error)
+}
+
+// A RoomReader answers about waiting rooms.
+type RoomReader interface {
+	// Room is a room's row, Rooms are all, by event.
+	Room(ctx context.Context, event id.ID) (Room, error)
+	Rooms(ctx context.Context) ([]Room, error)
+	// Session and SessionOfNumber are as they are now; one whose time is up is given as stored.
+	Session(ctx context.Context, session id.ID) (Session, error)
+	SessionOfNumber(ctx context.Context, number SessionNumber) (Session, error)
+	// Sessions are an event's, by id, behind the given one, at most max.
+	Sessions(ctx context.Context, event, after id.ID, max int) ([]Session, error)
+	// Calls are those of a lane since an instant, in their order, at most max.
+	Calls(ctx context.Context, event id.ID, lane string, since Time, max int) ([]Call, error)
+	// Forces are what was in force in an event's room, in their order; none where it was always off.
+	Forces(ctx context.Context, event id.ID) ([]RoomForce, error)
+	// RoomFigures count what became of those called. It reads all holds of sessions: not for every request.
+	RoomFigures(ctx context.Context, event id.ID) (RoomFigures, error)
+	// CodeUses is how many customers have used a presale code of a lane.
+	CodeUses(ctx context.Context, event id.ID, lane, code string) (int, error)
 }
 
 // An OrderFilter narrows an event's orders.

@@ -11,6 +11,12 @@ const (
 	RoomKnocksMax     = 2_048          // people called and refused for now, whose place before the others is remembered
 	RoomNodesMax      = 64             // whose reports are kept
 	LaneKeyBytesMax   = 64
+	LaneWeightMax     = 1_000
+	RoomTurnMax       = Duration(15 * 60 * 1000)
+	RoomStayMax       = Duration(24 * 60 * 60 * 1000)
+	SessionsEndMax    = 512 // sessions whose time is up that one step ends
+	SessionsEnterMax  = 64  // and one claim that finds the room full
+	CodeUsesMax       = 1_000_000
 	RoomTick          = Duration(100)            // one step of calling is made in each
 	RoomKnockPatience = Duration(15 * 1000)      // for so long after their last claim somebody who was told next_in keeps their place
 	RoomReportMax     = Duration(3 * 1000)       // how old a node's report may be to count
@@ -34,25 +40,33 @@ func (m RoomMode) String() string { return [...]string{"off", "auto", "on"}[m] }
 // sale does (Event.SaleOpens). The zero value is no room.
 type RoomRule struct {
 	Mode      RoomMode
-	Opens     Time     // first instant at which people may join
-	Arrival   bool     // opening order: of arrival, else the draw
-	Rate      int      // R: people who may enter in one second; with RateAuto the most that R becomes
-	RateAuto  bool     // R follows the figures that the nodes report (Advance.Report)
-	RateMin   int      // with RateAuto the least that R becomes, at least 1
-	ActiveMax int      // people inside at once
-	Turn      Duration // in which somebody called may claim, on the room's clock. Default 120 s
-	Stay      Duration // how long a session lasts at least. Default 10 min
-	Lanes     []LaneRule
-	Source    string   // of the public value, named before anybody can know it; "": there will be none, the draw is committed
-	DrawWait  Duration // how long after opening the value is waited for. Default 60 s
-	Paused    bool     // nobody is called or enters; clocks of turns stand
-	Closed    bool     // for good: nobody joins, is called or enters
+	Opens     Time       // first instant at which people may join
+	Arrival   bool       // opening order: of arrival, else the draw
+	Rate      int        // R: people who may enter in one second; with RateAuto the most that R becomes
+	RateAuto  bool       // R follows the figures that the nodes report (Advance.Report)
+	RateMin   int        // with RateAuto the least that R becomes, at least 1
+	ActiveMax int        // people inside at once
+	Turn      Duration   // in which somebody called may claim, on the room's clock. 0: RoomTurnDefault
+	Stay      Duration   // how long a session lasts at least. 0: RoomStayDefault
+	Lanes     []LaneRule // none: one, LaneDefault
+	Source    string     // of the public value, named before anybody can know it; "": there will be none, the draw is committed
+	DrawWait  Duration   // how long after opening the value is waited for. 0: RoomDrawWaitDefault
+	Paused    bool       // nobody is called or enters; clocks of turns stand
+	Closed    bool       // for good: nobody joins, is called or enters
 }
+
+// What a RoomRule means where it leaves something out.
+const (
+	RoomTurnDefault     = Duration(120 * 1000)
+	RoomStayDefault     = Duration(10 * 60 * 1000)
+	RoomDrawWaitDefault = Duration(60 * 1000)
+	LaneDefault         = "general"
+)
 
 // A LaneRule is one line of a room. What a lane's share of R cannot use goes to the others.
 type LaneRule struct {
 	Key    string // "general", "presale"
-	Weight int    // at least 1
+	Weight int    // 1 to LaneWeightMax
 }
 
 // RoomPhase is how far a room has come.
@@ -91,6 +105,7 @@ type Room struct {
 	Rate    int      // R in force
 	Second  Time     // the second (of the shard's clock) that Entered counts
 	Entered int      // entries in it: never more than Rate
+	Before  int      // entries in the second before it
 	Inside  int      // sessions not ended: never more than ActiveMax
 	Debt    int64    // people × 1e6 that calling may still make up for (see Step)
 	Knocks  []Knock  // by the order in which they go
@@ -108,16 +123,19 @@ type Lane struct {
 	Joined    int64 // numbers below it may have been given, as last told
 	Watermark int64 // everyone with a smaller position is called; never goes back
 	Entered   int64 // entries of the lane
+	Credit    int64 // how far it is behind (or, below 0, before) its share of calls
 	Open      []Call
 }
 
-// A Call is a step of a lane's watermark. Those whose turn may still be open stand in Lane.Open, merged by second.
+// A Call is a step of a lane's watermark. Those whose turn may still be open stand in Lane.Open, merged by second of the
+// room's clock.
 type Call struct {
 	Lane      string
 	At        Time
 	Clock     Duration // Room.Clock then
+	From      int64    // the watermark before it
 	Watermark int64    // after it
-	Entered   int64    // of those whom it called
+	Entered   int64    // in Lane.Open: of those whom it called
 }
 
 // A Knock is somebody called who claimed and was told to come again at once: they go before people called later.
@@ -160,8 +178,8 @@ type Session struct {
 // The rows of this evidence, alike in both databases, each in the order of its first column (history-like, never changed):
 //
 //	room_rules(rule_id, event_id, at, mode, rate, active_max, turn, paused, closed)
-//	room_calls(call_id, event_id, lane, at, clock, watermark)
-//	code_uses(event_id, lane, code, customer_id, max, at)
+//	room_calls(call_id, event_id, lane, at, clock, was, watermark)
+//	code_uses(event_id, lane, code, number, customer_id, max, at)
 type RoomForce struct {
 	Event     id.ID
 	At        Time
@@ -192,7 +210,8 @@ type LaneCount struct {
 // RoomCommit opens a room for waiting: Closed → Waiting, with the lanes of the event's rule. With a draw it fixes what is
 // published about it: the hash of K and the source of the public value. The same again is a repeat.
 //
-// Result: Room. Faults: event_unknown; conflict (the event has no room; its rule's Opens is still ahead; another commitment).
+// Result: Room. Faults: event_unknown; conflict (the event has no room, or it is closed for good); invalid (no commitment to a
+// draw, or one where there is no draw); conflict (its rule's Opens is still ahead; another commitment).
 type RoomCommit struct {
 	Event      id.ID
 	Commitment string // hex of 32 bytes; "" with Arrival
@@ -201,7 +220,8 @@ type RoomCommit struct {
 
 // RoomNumbers raises a lane's high-water mark to Upto before numbers below it are given out. A smaller one is a repeat.
 //
-// Result: Room. Faults: event_unknown; invalid (no such lane; above RoomNumbersMax); conflict (Closed).
+// Result: Room. Faults: event_unknown; conflict (no room, Closed, or closed for good); invalid (no such lane; above
+// RoomNumbersMax).
 type RoomNumbers struct {
 	Event id.ID
 	Lane  string
@@ -212,8 +232,8 @@ type RoomNumbers struct {
 // all lanes must be named. The same again is a repeat, and so is another N once one is frozen: the answer has the one
 // that counts.
 //
-// Result: Room. Faults: event_unknown; invalid (lanes missing or unknown); conflict (Closed; the sale opens later; N above
-// HighWater).
+// Result: Room. Faults: event_unknown; conflict (no room, Closed, or closed for good); invalid (lanes missing or unknown; no
+// hash of the list of a draw); conflict (the sale opens later; N above HighWater).
 type RoomFreeze struct {
 	Event    id.ID
 	Lanes    []LaneCount
@@ -223,8 +243,8 @@ type RoomFreeze struct {
 // RoomDraw publishes K and the public value: Drawing → Open. SHA-256 of K must be the commitment. Provable only with a
 // Value. A room that is Open is a repeat.
 //
-// Result: Room. Faults: event_unknown; invalid (K); conflict (not Drawing; without a Value before DrawWait is over, where
-// the room has a Source).
+// Result: Room. Faults: event_unknown; conflict (no room, closed for good, not Drawing); invalid (K; Provable without a Value or
+// a Source); conflict (without a Value before DrawWait is over, where the room has a Source).
 type RoomDraw struct {
 	Event    id.ID
 	Value    string
@@ -238,7 +258,7 @@ type RoomDraw struct {
 //
 // The figures are what its sender knows from reads and its board; they steer and need not be exact.
 //
-// Result: Room; Count: people called. Faults: event_unknown; conflict (not Open).
+// Result: Room; Count: people called. Faults: event_unknown; conflict (no room, or not Open).
 type Advance struct {
 	Event      id.ID
 	Joined     []LaneCount // how many numbers each lane has given out, as far as the sender knows
@@ -246,11 +266,14 @@ type Advance struct {
 	Holding    int         // people inside who have a live hold
 	PerBuyer   int         // seats that a buyer takes × 1000; 0: not known yet
 	Report     RoomReport  // of the sender; At is the ledger's to set. Node < 0: none
-	Conversion int         // of those with a hold who pay, × 1000; 0: not known yet
+	Conversion int         // of those with a hold who pay, × 1000; 0: not known yet. It steers nothing: held seats count when they fall back
 }
 
 // Enter is a claim (C7): it makes the session of a number whose turn is open, at most R in each second of the shard's clock and
 // while fewer than ActiveMax are inside. During the session the same claim is answered with the same session (a repeat).
+//
+// Somebody refused by next_in is remembered (a Knock, the first RoomKnocksMax of them by their order) and goes before those who
+// come behind them in it, as long as they come again within RoomKnockPatience.
 //
 // Position is computed here from the number, by the draw. Result: Session, Room. Faults, in this order: event_unknown;
 // conflict (no room; number already used, also after leaving: join again); paused; not_on_sale (closed, sale over, not open
@@ -264,7 +287,7 @@ type Enter struct {
 	Number   int64
 }
 
-// Leave ends a session. One that has ended is a repeat.
+// Leave ends a session. One that has ended, or whose time was up, is a repeat. Holds of it go on.
 //
 // Result: Session. Faults: not_admitted (no such session, or another customer's).
 type Leave struct {
@@ -275,7 +298,8 @@ type Leave struct {
 // TakeCode counts a use of a presale code (or a place on a list of members: a code with one use), once for each customer.
 // Code is a keyed hash.
 //
-// Faults: event_unknown; invalid; code_used_up.
+// Result: Count: how often it has been used, by everybody. Faults: event_unknown; invalid (no code, or no such lane in the
+// event's rule; Max not 1 to CodeUsesMax); code_used_up.
 type TakeCode struct {
 	Event    id.ID
 	Lane     string

@@ -115,6 +115,8 @@ type Source interface {
 	// Received are the places of an event that somebody else than the buyer has, for counting under a new limit: tickets
 	// passed on and not Gone.
 	Received(event id.ID) ([]*Ticket, error)
+
+	RoomSource
 }
 
 // Row is how a row stands to the database.
@@ -259,6 +261,11 @@ type Work struct {
 	wishes  map[id.ID]*Wish
 	wishOf  map[WishKey]*Wish // the newest
 
+	rooms    map[id.ID]*Room
+	sessions map[id.ID]*Session
+	numbers  map[ledger.SessionNumber]*Session // of those that entered in this batch
+	codes    map[CodeKey]*codeUses
+
 	touched map[id.ID]*touch
 	missing bool
 	broken  *ledger.InvariantError
@@ -282,6 +289,13 @@ type Output struct {
 	Limits  []*Counter[LimitKey]
 	Quotas  []*Counter[QuotaKey]
 	Wishes  []*Wish
+
+	Rooms    []*Room
+	Sessions []*Session
+	Calls    []Call
+	Forces   []ledger.RoomForce
+	Codes    []CodeUse
+
 	History []Transition
 	Notices []ledger.Notice
 	Changes []ledger.Change // without Version: the adapter raises it last
@@ -422,6 +436,29 @@ func (w *Work) decide(c ledger.Command) (ledger.Result, error) {
 		return w.releaseReturned(c)
 	case ledger.SetReturns:
 		return w.setReturns(c)
+	}
+	return w.decideRoom(c)
+}
+
+// decideRoom decides the waiting room's commands.
+func (w *Work) decideRoom(c ledger.Command) (ledger.Result, error) {
+	switch c := c.(type) {
+	case ledger.RoomCommit:
+		return w.opening(c.Event, func(e *ledger.Event, r *ledger.Room) (bool, *fault.Error) { return r.Commit(e, c, w.Now) })
+	case ledger.RoomNumbers:
+		return w.opening(c.Event, func(e *ledger.Event, r *ledger.Room) (bool, *fault.Error) { return r.Number(e, c) })
+	case ledger.RoomFreeze:
+		return w.opening(c.Event, func(e *ledger.Event, r *ledger.Room) (bool, *fault.Error) { return r.Freeze(e, c, w.Now) })
+	case ledger.RoomDraw:
+		return w.opening(c.Event, func(e *ledger.Event, r *ledger.Room) (bool, *fault.Error) { return r.Draw(e, c, w.Now) })
+	case ledger.Advance:
+		return w.advance(c)
+	case ledger.Enter:
+		return w.enter(c)
+	case ledger.Leave:
+		return w.leave(c)
+	case ledger.TakeCode:
+		return w.takeCode(c)
 	}
 	return ledger.Result{}, fmt.Errorf("decide: unknown command %T", c)
 }

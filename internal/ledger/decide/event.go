@@ -32,7 +32,7 @@ func (w *Work) setEvent(c ledger.SetEvent) (ledger.Result, error) {
 		w.touch(row.ID).config = true
 		w.placesNew(row.ID, c.Layout)
 		w.eventNotice(e)
-		return ledger.Result{}, nil
+		return ledger.Result{}, w.ruled(nil, e.Event)
 	}
 	switch {
 	case c.Event.Version < e.Version:
@@ -53,6 +53,7 @@ func (w *Work) setEvent(c ledger.SetEvent) (ledger.Result, error) {
 	if e.SameLimits(&c.Event) {
 		changed = e.LimitsAt
 	}
+	was := *e.Event
 	w.eventSet(e)
 	*e.Event = c.Event
 	e.LimitsAt, e.Sequence, e.Returns = changed, sequence, returns
@@ -60,7 +61,7 @@ func (w *Work) setEvent(c ledger.SetEvent) (ledger.Result, error) {
 		e.State = ledger.Stopped
 	}
 	w.eventNotice(e)
-	return ledger.Result{}, nil
+	return ledger.Result{}, w.ruled(&was, e.Event)
 }
 
 // placesNew gives a new event its places, which the source cannot know: its rows are written with the batch.

@@ -35,6 +35,14 @@ const (
 	GuardOfferFits     Guard = "offer-fits"     // A23: nobody is offered what they do not want
 	GuardOneWish       Guard = "one-wish"       // A23: a customer waits once
 	GuardOfferMax      Guard = "offer-max"      // A23: offers to one person are bounded
+	GuardSession       Guard = "session"        // I11: a hold needs a live session while the room is not off
+	GuardRate          Guard = "rate"           // I10: at most R enter in a second
+	GuardActive        Guard = "active-max"     // I10: at most ActiveMax are inside
+	GuardNumberOnce    Guard = "number-once"    // I10: a number enters once
+	GuardCalled        Guard = "called"         // I10: only who was called enters
+	GuardKnockOrder    Guard = "knock-order"    // C7: who was called before goes before
+	GuardCodeMax       Guard = "code-max"       // C1: a presale code is used so often
+	GuardHoldRest      Guard = "hold-rest"      // C15: who lets holds run out rests
 )
 
 // Guards are all of them, for a test to walk.
@@ -44,4 +52,5 @@ var Guards = []Guard{
 	GuardRefundOnce, GuardRefundAmount, GuardRefundCaptured, GuardExchangeMark, GuardExchangeValid, GuardReleaseEpoch,
 	GuardTransferValid, GuardCheckInOnce,
 	GuardOfferReturned, GuardOfferFits, GuardOneWish, GuardOfferMax,
+	GuardSession, GuardRate, GuardActive, GuardNumberOnce, GuardCalled, GuardKnockOrder, GuardCodeMax, GuardHoldRest,
 }

@@ -98,6 +98,10 @@ func (w *Work) holdSeats(c ledger.HoldSeats) (ledger.Result, error) {
 	if err != nil {
 		return ledger.Result{}, err
 	}
+	session, err := w.inside(e, c.Session, c.Customer)
+	if err != nil {
+		return ledger.Result{}, err
+	}
 	indexes, err := seatList(c.Seats, layout, e.SeatsPerHoldMax)
 	if err != nil {
 		return ledger.Result{}, err
@@ -116,9 +120,12 @@ func (w *Work) holdSeats(c ledger.HoldSeats) (ledger.Result, error) {
 	if taken := w.taken(seats); len(taken) > 0 && on(GuardSeatFree) {
 		return ledger.Result{}, &fault.Error{Code: fault.SeatsTaken, Seats: taken}
 	}
+	if err := w.rested(e, c.Customer, indexes, c.Exchange); err != nil {
+		return ledger.Result{}, err
+	}
 	h := &Hold{Row: Row{New: true}, Hold: ledger.Hold{
 		ID: c.ID, Event: c.Event, Customer: c.Customer, State: ledger.HoldLive, Area: -1, Currency: e.Currency,
-		Created: w.Now, Expires: w.Now + ledger.Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange.Order,
+		Created: w.Now, Expires: w.Now + ledger.Time(e.HoldTTL), Session: session, Exchange: c.Exchange.Order,
 		Exchanged: x.places(),
 	}}
 	h.Lines = make([]ledger.Line, len(indexes))
@@ -138,6 +145,9 @@ func (w *Work) holdSeats(c ledger.HoldSeats) (ledger.Result, error) {
 // claimed finishes a new hold.
 func (w *Work) claimed(e *eventRow, layout *ledger.Layout, h *Hold, x *exchange, key ledger.Key) (ledger.Result, error) {
 	if err := w.count(e, layout, &h.Hold, 1); err != nil {
+		return ledger.Result{}, err
+	}
+	if err := w.stays(h); err != nil {
 		return ledger.Result{}, err
 	}
 	w.holdSet(h)
@@ -255,6 +265,10 @@ func (w *Work) holdPlaces(c ledger.HoldPlaces) (ledger.Result, error) {
 	if err != nil {
 		return ledger.Result{}, err
 	}
+	session, err := w.inside(e, c.Session, c.Customer)
+	if err != nil {
+		return ledger.Result{}, err
+	}
 	if c.Quantity < 1 || c.Quantity > e.SeatsPerHoldMax {
 		return ledger.Result{}, invalid("quantity", "1 to %d places at once", e.SeatsPerHoldMax)
 	}
@@ -269,9 +283,12 @@ func (w *Work) holdPlaces(c ledger.HoldPlaces) (ledger.Result, error) {
 	if err != nil {
 		return ledger.Result{}, err
 	}
+	if err := w.rested(e, c.Customer, nil, c.Exchange); err != nil {
+		return ledger.Result{}, err
+	}
 	h := &Hold{Row: Row{New: true}, Hold: ledger.Hold{
 		ID: c.ID, Event: c.Event, Customer: c.Customer, State: ledger.HoldLive, Area: c.Area, Currency: e.Currency,
-		Created: w.Now, Expires: w.Now + ledger.Time(e.HoldTTL), Session: c.Session, Exchange: c.Exchange.Order,
+		Created: w.Now, Expires: w.Now + ledger.Time(e.HoldTTL), Session: session, Exchange: c.Exchange.Order,
 		Exchanged: x.places(),
 	}}
 	line := e.Price(category)
@@ -383,7 +400,7 @@ func (w *Work) extend(c ledger.Extend) (ledger.Result, error) {
 	w.holdSet(h)
 	h.Extended++
 	w.expiryMove(h, until)
-	return ledger.Result{Hold: h.view()}, nil
+	return ledger.Result{Hold: h.view()}, w.stays(h)
 }
 
 // expiryMove sets when a hold runs out and lets the boards know.
@@ -481,7 +498,7 @@ func (w *Work) end(h *Hold, to ledger.HoldState, why string) error {
 		return err
 	}
 	w.holdSet(h)
-	h.State = to
+	h.State, h.Ended = to, min(h.Expires, w.Now)
 	w.note(h, from.String(), to.String(), why)
 	return nil
 }

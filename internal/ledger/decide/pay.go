@@ -64,6 +64,9 @@ func (w *Work) beginPayment(c ledger.BeginPayment) (ledger.Result, error) {
 	if !h.Window {
 		h.Window = true
 		w.expiryMove(h, max(h.Expires, w.Now+ledger.Time(e.PaymentWindow)))
+		if err := w.stays(h); err != nil {
+			return ledger.Result{}, err
+		}
 	}
 	w.keyAdd(key, o.ID, c.Key.Fields)
 	w.notice(o, ledger.NoticePending, false, 0)
@@ -299,6 +302,9 @@ func (w *Work) sold(o *Order, h *Hold, c ledger.Confirm) (ledger.Result, error) 
 	}
 	w.tickets[o.ID] = tickets
 	ticketsSort(tickets)
+	if err := w.bought(h); err != nil {
+		return ledger.Result{}, err
+	}
 	w.notice(o, ledger.NoticePaid, false, 0)
 	if o.Amount > 0 {
 		p, err := w.paymentSeen(o, c)

@@ -23,7 +23,7 @@ func (w *Work) rescue(e *eventRow, o *Order, lost *Hold, c ledger.Confirm) (*Hol
 	h := &Hold{Row: Row{New: true}, Hold: lost.Hold}
 	h.ID, h.State, h.Created, h.Expires = c.RescueHold, ledger.HoldSold, w.Now, w.Now
 	h.Order, h.Extended, h.Window, h.Lines = o.ID, 0, true, slices.Clone(lost.Lines)
-	h.Session, h.Exchange, h.Offer = 0, 0, 0
+	h.Exchange, h.Offer, h.Ended = 0, 0, 0 // the session is still the one in which it was chosen
 	var found bool
 	if lost.Area >= 0 {
 		found, err = w.rescuePlaces(e, layout, h)

@@ -19,6 +19,10 @@ func CheckText(c ledger.Command) error {
 		for i := range c.Event.Tiers {
 			t.text("tiers.name", c.Event.Tiers[i].Name)
 		}
+		t.text("room.source", c.Event.Room.Source)
+		for _, l := range c.Event.Room.Lanes {
+			t.text("room.lanes", l.Key)
+		}
 	case ledger.HoldSeats:
 		t.key(c.Key)
 	case ledger.HoldPlaces:
@@ -51,8 +55,38 @@ func CheckText(c ledger.Command) error {
 		t.text("reason", c.Reason)
 	case ledger.AddWish:
 		t.key(c.Key)
+	default:
+		t.room(c)
 	}
 	return t.err
+}
+
+// room checks the texts of a waiting room's commands.
+func (t *texts) room(c ledger.Command) {
+	switch c := c.(type) {
+	case ledger.RoomCommit:
+		t.text("commitment", c.Commitment)
+		t.text("source", c.Source)
+	case ledger.RoomNumbers:
+		t.text("lane", c.Lane)
+	case ledger.RoomFreeze:
+		t.text("list_hash", c.ListHash)
+		for _, l := range c.Lanes {
+			t.text("lanes", l.Lane)
+		}
+	case ledger.RoomDraw:
+		t.text("value", c.Value)
+		t.text("k", c.K)
+	case ledger.Advance:
+		for _, l := range c.Joined {
+			t.text("joined", l.Lane)
+		}
+	case ledger.Enter:
+		t.text("lane", c.Lane)
+	case ledger.TakeCode:
+		t.text("lane", c.Lane)
+		t.text("code", c.Code)
+	}
 }
 
 // texts keeps the first complaint.

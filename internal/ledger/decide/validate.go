@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
 	"unicode/utf8"
 
@@ -97,6 +98,9 @@ func validateRules(e *ledger.Event) error {
 		return invalid("exchanges", "a time, and 0 to %d minor units", int64(priceMax))
 	case e.Transfers.Until < 0:
 		return invalid("transfers", "a time")
+	}
+	if field := cmp.Or(e.Room.Problem(), e.Holding.Problem()); field != "" {
+		return invalid(field, "outside its bounds")
 	}
 	return nil
 }

@@ -23,11 +23,11 @@ var holdScenarios = []scenario{
 	}},
 	{"a hold says what it fixed", func(w *world) {
 		c := w.holdSeats(alice, 8, 3)
-		c.Session = 7
+		c.Session = 7 // there is no waiting room, so it is in no session
 		h := w.given(c).Hold
 		want := &ledger.Hold{
 			ID: c.ID, Event: mainEvent, Customer: alice, State: ledger.HoldLive, Area: -1, Currency: "EUR",
-			Created: start, Expires: start + ledger.Time(holdTTL), Session: 7,
+			Created: start, Expires: start + ledger.Time(holdTTL),
 			Lines: []ledger.Line{
 				{Seat: 3, Epoch: 1, Category: 0, Face: 5000, Fee: 250, Tax: 343, Total: 5250},
 				{Seat: 8, Epoch: 1, Category: 1, Face: 3000, Tax: 196, Total: 3000},

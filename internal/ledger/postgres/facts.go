@@ -19,26 +19,28 @@ const (
 // changes is true for good (seats, customer, price), and so is an event's row of one version and state. The rest is how
 // it was last seen: a hint of what to lock, never a reason to decide anything. It is used inside batches only.
 type facts struct {
-	events  cache.Generations[id.ID, *ledger.Event]
-	layouts cache.Generations[string, *ledger.Layout]
-	holds   cache.Generations[id.ID, *decide.Hold]
-	orders  cache.Generations[id.ID, *decide.Order]
-	refunds cache.Generations[id.ID, *decide.Refund] // its order, payment and tickets
-	tickets cache.Generations[id.ID, *decide.Ticket] // its order, customer and place
-	keys    cache.Generations[decide.IdemKey, id.ID]
-	claims  cache.Generations[id.ID, []id.ID] // by event: who was last seen to hold each seat, 0 nobody
+	events   cache.Generations[id.ID, *ledger.Event]
+	layouts  cache.Generations[string, *ledger.Layout]
+	holds    cache.Generations[id.ID, *decide.Hold]
+	orders   cache.Generations[id.ID, *decide.Order]
+	refunds  cache.Generations[id.ID, *decide.Refund] // its order, payment and tickets
+	tickets  cache.Generations[id.ID, *decide.Ticket] // its order, customer and place
+	keys     cache.Generations[decide.IdemKey, id.ID]
+	sessions cache.Generations[id.ID, *decide.Session] // its event
+	claims   cache.Generations[id.ID, []id.ID]         // by event: who was last seen to hold each seat, 0 nobody
 }
 
 func newFacts() facts {
 	return facts{
-		events:  cache.Generations[id.ID, *ledger.Event]{Most: eventsMax},
-		layouts: cache.Generations[string, *ledger.Layout]{Most: layoutsMax},
-		holds:   cache.Generations[id.ID, *decide.Hold]{Most: rowsMax},
-		orders:  cache.Generations[id.ID, *decide.Order]{Most: rowsMax},
-		refunds: cache.Generations[id.ID, *decide.Refund]{Most: rowsMax},
-		tickets: cache.Generations[id.ID, *decide.Ticket]{Most: rowsMax},
-		keys:    cache.Generations[decide.IdemKey, id.ID]{Most: rowsMax},
-		claims:  cache.Generations[id.ID, []id.ID]{Most: boardsMax},
+		events:   cache.Generations[id.ID, *ledger.Event]{Most: eventsMax},
+		layouts:  cache.Generations[string, *ledger.Layout]{Most: layoutsMax},
+		holds:    cache.Generations[id.ID, *decide.Hold]{Most: rowsMax},
+		orders:   cache.Generations[id.ID, *decide.Order]{Most: rowsMax},
+		refunds:  cache.Generations[id.ID, *decide.Refund]{Most: rowsMax},
+		tickets:  cache.Generations[id.ID, *decide.Ticket]{Most: rowsMax},
+		keys:     cache.Generations[decide.IdemKey, id.ID]{Most: rowsMax},
+		sessions: cache.Generations[id.ID, *decide.Session]{Most: rowsMax},
+		claims:   cache.Generations[id.ID, []id.ID]{Most: boardsMax},
 	}
 }
 
@@ -102,6 +104,10 @@ func (f *facts) committed(o *decide.Output) {
 	for _, r := range o.Refunds {
 		r.Row = decide.Row{}
 		f.refunds.Put(r.ID, r)
+	}
+	for _, s := range o.Sessions {
+		s.Row = decide.Row{}
+		f.sessions.Put(s.ID, s)
 	}
 	for _, k := range o.Keys {
 		f.keys.Put(k.IdemKey, k.Subject)

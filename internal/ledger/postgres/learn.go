@@ -51,6 +51,9 @@ func (t *transaction) learn(ctx context.Context, commands []ledger.Command) erro
 	if err := t.learnExchanges(ctx, commands); err != nil {
 		return err
 	}
+	if err := t.learnRooms(ctx, commands); err != nil {
+		return err
+	}
 	if err := t.learnEvents(ctx, commands); err != nil {
 		return err
 	}

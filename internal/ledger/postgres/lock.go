@@ -55,7 +55,7 @@ const (
 	sqlTickets   = `SELECT ` + ticketColumns + ` FROM unnest($1::bigint[]) AS k(order_id) JOIN shard.tickets t ON t.order_id = k.order_id ORDER BY t.ticket_id`
 
 	// The lists change only of holds that were sold: those of others are known.
-	sqlHolds = `SELECT k.n, h.state, h.expires_at, h.extended_count, h.window_used, h.order_id, CASE WHEN h.state IN (2, 4) THEN h.lines ELSE '' END,
+	sqlHolds = `SELECT k.n, h.state, h.expires_at, h.extended_count, h.window_used, h.order_id, h.ended_at, CASE WHEN h.state IN (2, 4) THEN h.lines ELSE '' END,
  CASE WHEN h.state IN (2, 4) THEN h.draws ELSE '' END, CASE WHEN h.state IN (2, 4) THEN h.exchanged ELSE '' END
  FROM unnest($1::bigint[]) WITH ORDINALITY AS k(hold_id, n) JOIN shard.holds h ON h.hold_id = k.hold_id ORDER BY k.n FOR UPDATE OF h`
 
@@ -100,11 +100,14 @@ func (t *transaction) lock(ctx context.Context) error {
 	t.lockLimits(p)
 	t.lockQuotas(p)
 	t.lockWishes(p)
+	t.lockSessions(p)
+	t.lockRooms(p)
 	t.lockOrders(p)
 	t.lockHolds(p)
 	t.lockBuckets(p)
 	t.lockSeats(p)
 	t.readKeys(p)
+	t.readUnpaid(p)
 	var now, soonest int64
 	p.rows(sqlClock, nil, []any{&now, &soonest}, func() error {
 		t.now, t.source.soonest = ledger.Time(now), ledger.Time(soonest)
@@ -350,7 +353,7 @@ func (t *transaction) lockHolds(p *pipeline) {
 	var n int64
 	var row holdScan
 	p.rows(sqlHolds, []any{column(keys, asInt64)}, []any{&n, &row.state, &row.expires, &row.extended, &row.window, &row.order,
-		&row.lines, &row.draws, &row.exchanged}, func() error { return s.lockedHold(keys[n-1], &row) })
+		&row.ended, &row.lines, &row.draws, &row.exchanged}, func() error { return s.lockedHold(keys[n-1], &row) })
 }
 
 func (t *transaction) lockBuckets(p *pipeline) {

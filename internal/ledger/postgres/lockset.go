@@ -39,6 +39,13 @@ type wants struct {
 	wishes     set[id.ID]
 	wishOf     set[decide.WishKey] // of which the newest is wanted
 	expired    map[expiredOf]int   // and the most that is asked for
+
+	rooms    set[id.ID]
+	sessions set[id.ID]
+	numbers  set[ledger.SessionNumber]
+	codes    set[codeOf]
+	unpaid   set[decide.UnpaidKey]
+	outlived map[id.ID]int // events whose sessions are wanted that have run out, and the most that are
 }
 
 func newWants() wants {
@@ -47,6 +54,8 @@ func newWants() wants {
 		orders: set[id.ID]{}, refunds: set[id.ID]{}, allRefunds: set[id.ID]{}, tickets: set[id.ID]{}, uses: set[id.ID]{}, holds: set[id.ID]{}, areas: set[decide.AreaKey]{}, seats: set[decide.SeatKey]{},
 		wishes: set[id.ID]{}, wishOf: set[decide.WishKey]{},
 		expired: map[expiredOf]int{},
+		rooms:   set[id.ID]{}, sessions: set[id.ID]{}, numbers: set[ledger.SessionNumber]{}, codes: set[codeOf]{},
+		unpaid: set[decide.UnpaidKey]{}, outlived: map[id.ID]int{},
 	}
 }
 
@@ -74,6 +83,9 @@ func (s *lockset) command(c ledger.Command) {
 	case ledger.SetEvent:
 		s.exclusive = true
 		s.events.add(c.Event.ID)
+		if c.Event.Room.Mode != ledger.RoomOff {
+			s.room(c.Event.ID)
+		}
 	case ledger.Stop:
 		s.exclusive = true
 		s.events.add(c.Event)
@@ -82,7 +94,7 @@ func (s *lockset) command(c ledger.Command) {
 	case ledger.HoldPlaces:
 		s.holdPlaces(c)
 	case ledger.Extend:
-		s.hold(c.Hold)
+		s.sessionOf(s.hold(c.Hold))
 	case ledger.Release:
 		s.hold(c.Hold)
 		s.end(c.Hold)
@@ -132,6 +144,8 @@ func (s *lockset) command(c ledger.Command) {
 	case ledger.SetReturns:
 		s.exclusive = true
 		s.events.add(c.Event)
+	default:
+		s.roomCommand(c)
 	}
 }
 
@@ -180,6 +194,7 @@ func (s *lockset) more(m *wants) {
 	for k := range m.seats {
 		s.seat(k)
 	}
+	s.moreRooms(m)
 }
 
 // key adds an idempotency key, and what it was used for.
@@ -200,7 +215,11 @@ func (s *lockset) holdSeats(c ledger.HoldSeats) {
 	}
 	s.exchange(c.Exchange)
 	e, layout := s.facts.event(c.Event)
-	if e == nil || len(c.Seats) > e.SeatsPerHoldMax {
+	if e == nil {
+		return
+	}
+	s.newHold(e, c.Session, c.Customer)
+	if len(c.Seats) > e.SeatsPerHoldMax {
 		return
 	}
 	s.scratch = s.scratch[:0]
@@ -224,7 +243,11 @@ func (s *lockset) holdPlaces(c ledger.HoldPlaces) {
 	}
 	s.exchange(c.Exchange)
 	e, layout := s.facts.event(c.Event)
-	if e == nil || c.Area < 0 || int(c.Area) >= len(layout.Areas) || c.Quantity < 1 || c.Quantity > e.SeatsPerHoldMax {
+	if e == nil {
+		return
+	}
+	s.newHold(e, c.Session, c.Customer)
+	if c.Area < 0 || int(c.Area) >= len(layout.Areas) || c.Quantity < 1 || c.Quantity > e.SeatsPerHoldMax {
 		return
 	}
 	s.areas.add(decide.AreaKey{Event: c.Event, Area: c.Area})
@@ -256,6 +279,7 @@ func (s *lockset) beginPayment(c ledger.BeginPayment) {
 		s.order(subject)
 	}
 	if h := s.hold(c.Hold); h != nil {
+		s.sessionOf(h)
 		s.order(h.Exchange)
 		s.documents(h.Event, c.Documents)
 	}
@@ -272,6 +296,7 @@ func (s *lockset) confirm(c ledger.Confirm) {
 		return
 	}
 	s.places(&h.Hold)
+	s.sold(h)
 	if o.Exchange != 0 {
 		s.swap(o, h)
 	}

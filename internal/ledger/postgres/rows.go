@@ -10,25 +10,25 @@ import (
 // Plain types are scanned, since pgx is quick with them.
 
 const holdColumns = `hold_id, event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at,
- extended_count, window_used, order_id, session_id, exchange_of, offer_id, exchanged`
+ extended_count, window_used, order_id, session_id, exchange_of, offer_id, exchanged, ended_at`
 
 type holdScan struct {
-	hold, event, customer, created, expires, order, session, exchange, offer int64
-	state, window                                                            int16
-	area, extended                                                           int32
-	lines, draws, currency, exchanged                                        string
+	hold, event, customer, created, expires, order, session, exchange, offer, ended int64
+	state, window                                                                   int16
+	area, extended                                                                  int32
+	lines, draws, currency, exchanged                                               string
 }
 
 func (s *holdScan) dest() []any {
 	return []any{&s.hold, &s.event, &s.customer, &s.state, &s.area, &s.lines, &s.draws, &s.currency, &s.created, &s.expires,
-		&s.extended, &s.window, &s.order, &s.session, &s.exchange, &s.offer, &s.exchanged}
+		&s.extended, &s.window, &s.order, &s.session, &s.exchange, &s.offer, &s.exchanged, &s.ended}
 }
 
 func (s *holdScan) take() (h *decide.Hold, err error) {
 	h = &decide.Hold{Hold: ledger.Hold{
 		ID: id.ID(s.hold), Event: id.ID(s.event), Customer: id.ID(s.customer), State: ledger.HoldState(s.state), Area: s.area,
 		Currency: s.currency, Created: ledger.Time(s.created), Expires: ledger.Time(s.expires), Extended: int(s.extended),
-		Window: s.window != 0, Order: id.ID(s.order), Session: id.ID(s.session), Exchange: id.ID(s.exchange), Offer: id.ID(s.offer),
+		Window: s.window != 0, Order: id.ID(s.order), Session: id.ID(s.session), Exchange: id.ID(s.exchange), Offer: id.ID(s.offer), Ended: ledger.Time(s.ended),
 	}}
 	return h, s.takeLists(&h.Hold, &h.Draws)
 }

@@ -38,6 +38,8 @@ type source struct {
 	seats      map[decide.SeatKey]*decide.Seat
 	wishes     map[id.ID]*decide.Wish
 
+	roomRows
+
 	expired map[expiredOf]*found
 	soonest ledger.Time            // when the first live hold runs out, 0 where there is none
 	frozen  map[id.ID]*decide.Hold // holds of an event whose own row is locked for change: nobody else can write them
@@ -87,7 +89,7 @@ func (s *source) lockedHold(hold id.ID, row *holdScan) error {
 		}
 	}
 	known.State, known.Expires, known.Extended = ledger.HoldState(row.state), ledger.Time(row.expires), int(row.extended)
-	known.Window, known.Order = row.window != 0, id.ID(row.order)
+	known.Window, known.Order, known.Ended = row.window != 0, id.ID(row.order), ledger.Time(row.ended)
 	copied := *known
 	s.holds[hold] = &copied
 	return nil

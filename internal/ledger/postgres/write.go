@@ -18,7 +18,9 @@ import (
 // Two nodes may make the same row at once, though neither saw it: an event, an idempotency key, a limit's or quota's
 // first count. These inserts are sorted, so that the nodes wait for each other in one order; the second fails on the
 // primary key, and its batch begins again and finds the row.
-var racedKeys = []string{"events_pkey", "idempotency_keys_pkey", "limits_pkey", "quotas_pkey", "wishes_one_open"}
+var racedKeys = []string{
+	"events_pkey", "idempotency_keys_pkey", "limits_pkey", "quotas_pkey", "wishes_one_open", "rooms_pkey", "code_uses_pkey", "code_uses_customer",
+}
 
 // A writer queues the statements that write what a batch changed: one for what is new and one for what is changed of
 // each table, however much there is.
@@ -38,6 +40,10 @@ func (t *transaction) write(ctx context.Context) (bool, error) {
 	w.keys()
 	w.limits()
 	w.quotas()
+	w.sessions()
+	if err := w.rooms(); err != nil {
+		return false, err
+	}
 	w.orders()
 	w.payments()
 	w.refunds()
@@ -71,6 +77,13 @@ func (w *writer) told(err error) error {
 			return fmt.Errorf("%w: %w", errRaced, err)
 		}
 		var event, seat int64
+		if e.ConstraintName == "sessions_number" {
+			var number int64
+			var lane string
+			if _, scan := fmt.Sscanf(e.Detail, "Key (event_id, lane, number)=(%d, %s %d)", &event, &lane, &number); scan == nil {
+				return &ledger.InvariantError{Event: id.ID(event), What: fmt.Sprintf("number %d of a lane would enter twice", number)}
+			}
+		}
 		if e.ConstraintName == "tickets_one_per_seat" {
 			if _, scan := fmt.Sscanf(e.Detail, "Key (event_id, seat_index)=(%d, %d)", &event, &seat); scan == nil {
 				return &ledger.InvariantError{Event: id.ID(event), What: fmt.Sprintf("seat %d would have a second valid ticket", seat)}

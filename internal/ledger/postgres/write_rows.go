@@ -177,6 +177,9 @@ func (w *writer) holdsSet(set []*decide.Hold) {
 	r.mid("extended_count", func(i int) int32 { return int32(set[i].Extended) })
 	r.yes("window_used", func(i int) bool { return set[i].Window })
 	r.big("order_id", func(i int) int64 { return int64(set[i].Order) })
+	if slices.ContainsFunc(set, unpaid) {
+		r.big("ended_at", func(i int) int64 { return int64(set[i].Ended) })
+	}
 	r.update(changed("a hold", func() id.ID { return set[0].Event }))
 }
 
@@ -201,8 +204,14 @@ func (w *writer) holdsAdd(added []*decide.Hold) {
 	if slices.ContainsFunc(added, func(h *decide.Hold) bool { return len(h.Exchanged) > 0 }) {
 		r.text("exchanged", func(i int) string { return w.string(decide.AppendExchanged(w.buffer[:0], added[i].Exchanged)) })
 	}
+	if slices.ContainsFunc(added, unpaid) {
+		r.big("ended_at", func(i int) int64 { return int64(added[i].Ended) })
+	}
 	r.insert("")
 }
+
+// unpaid says whether a hold has ended without a sale: with few of those that a batch changes it has.
+func unpaid(h *decide.Hold) bool { return h.Ended != 0 }
 
 // string keeps the buffer that a text was written to.
 func (w *writer) string(text []byte) string {

@@ -11,6 +11,7 @@ const (
 	layoutsMax = 64 // about 2.5 MB each at 200,000 seats
 	eventsMax  = 4_096
 	rowsMax    = 131_072 // of each kind, twice
+	roomsMax   = 1_024
 )
 
 // cache keeps rows as they were last committed, so that a hold that was just made is not read and parsed again to be
@@ -26,6 +27,8 @@ type cache struct {
 	// payments are all there are of an order, for orders that were made since the cache was empty: a payment that is not
 	// among them is not in the file either.
 	payments generations[id.ID, []*decide.Payment]
+	rooms    generations[id.ID, *decide.Room]
+	sessions generations[id.ID, *decide.Session]
 }
 
 func newCache() *cache {
@@ -41,6 +44,8 @@ func (c *cache) forget() {
 	c.holds = generations[id.ID, *decide.Hold]{most: rowsMax}
 	c.orders = generations[id.ID, *decide.Order]{most: rowsMax}
 	c.payments = generations[id.ID, []*decide.Payment]{most: rowsMax}
+	c.rooms = generations[id.ID, *decide.Room]{most: roomsMax}
+	c.sessions = generations[id.ID, *decide.Session]{most: rowsMax}
 }
 
 // committed keeps the rows that a batch has written.
@@ -73,6 +78,15 @@ func (c *cache) committed(o *decide.Output) {
 			c.payments.put(p.Order, append(all, p))
 		}
 		p.Row = decide.Row{}
+	}
+	for _, r := range o.Rooms {
+		r.Row = decide.Row{}
+		r.Version++
+		c.rooms.put(r.Event, r)
+	}
+	for _, s := range o.Sessions {
+		s.Row = decide.Row{}
+		c.sessions.put(s.ID, s)
 	}
 	if o.Prune { // ended holds may be gone
 		c.holds = generations[id.ID, *decide.Hold]{most: rowsMax}

@@ -125,7 +125,7 @@ func (r *reader) ChangesSince(ctx context.Context, event id.ID, version int64, m
 	return nil, current != version, nil
 }
 
-const holdColumns = `event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at, extended_count, window_used, order_id, session_id, exchange_of, offer_id, exchanged`
+const holdColumns = `event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at, extended_count, window_used, order_id, session_id, exchange_of, offer_id, exchanged, ended_at`
 
 func (r *reader) Hold(ctx context.Context, hold id.ID) (ledger.Hold, error) {
 	h, err := scanHold(r.db.QueryRowContext(ctx, `SELECT `+holdColumns+` FROM holds WHERE hold_id = ?`, int64(hold)), hold)

@@ -127,7 +127,7 @@ func scanHold(row scanner, hold id.ID) (*decide.Hold, error) {
 	h.ID = hold
 	var lines, draws, exchanged string
 	err := row.Scan(&h.Event, &h.Customer, &h.State, &h.Area, &lines, &draws, &h.Currency, &h.Created, &h.Expires,
-		&h.Extended, &h.Window, &h.Order, &h.Session, &h.Exchange, &h.Offer, &exchanged)
+		&h.Extended, &h.Window, &h.Order, &h.Session, &h.Exchange, &h.Offer, &exchanged, &h.Ended)
 	if err != nil {
 		return nil, err
 	}

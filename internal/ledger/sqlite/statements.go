@@ -18,7 +18,7 @@ type statements struct {
 	layout    *sql.Stmt `sql:"SELECT body FROM layouts WHERE plan_hash = ?"`
 	seats     *sql.Stmt `sql:"SELECT seat_index, state, claim_id, epoch, when_free, returned_at FROM seats WHERE event_id = ? AND seat_index >= ? AND seat_index < ?"`
 	buckets   *sql.Stmt `sql:"SELECT number, capacity, held, sold, returned, returned_at FROM buckets WHERE event_id = ? AND area = ? ORDER BY number"`
-	hold      *sql.Stmt `sql:"SELECT event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at, extended_count, window_used, order_id, session_id, exchange_of, offer_id, exchanged FROM holds WHERE hold_id = ?"`
+	hold      *sql.Stmt `sql:"SELECT event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at, extended_count, window_used, order_id, session_id, exchange_of, offer_id, exchanged, ended_at FROM holds WHERE hold_id = ?"`
 	order     *sql.Stmt `sql:"SELECT hold_id, event_id, customer_id, state, reason, amount, currency, provider, payment_id, allow_other, rescued, attempt_open, documents, created_at, updated_at, sequence, exchange_of, credit, funds FROM orders WHERE order_id = ?"`
 	payment   *sql.Stmt `sql:"SELECT currency, state, authorized, captured, voided, refunded, refund_id, promised FROM payments WHERE order_id = ? AND provider = ? AND payment_id = ?"`
 	refund    *sql.Stmt `sql:"SELECT refund_id, order_id, from_order, provider, payment_id, tickets, state, amount, fee_kept, rule, currency, reason, by_id, refused, try_count, created_at FROM refunds WHERE refund_id = ?"`
@@ -37,6 +37,14 @@ type statements struct {
 	claims    *sql.Stmt `sql:"SELECT hold_id FROM holds WHERE event_id = ? AND state IN (1, 4) ORDER BY hold_id"`
 	documents *sql.Stmt `sql:"SELECT order_id, documents FROM orders o WHERE event_id = ? AND (state IN (1, 2) OR state = 5 AND EXISTS (SELECT 1 FROM holds h WHERE h.hold_id = o.hold_id AND h.state = 4)) AND documents <> '[]' ORDER BY order_id"`
 
+	room        *sql.Stmt `sql:"SELECT version, body FROM rooms WHERE event_id = ?"`
+	session     *sql.Stmt `sql:"SELECT session_id, event_id, customer_id, lane, number, position, entered_at, expires_at, ended_at, why FROM sessions WHERE session_id = ?"`
+	sessionOf   *sql.Stmt `sql:"SELECT session_id, event_id, customer_id, lane, number, position, entered_at, expires_at, ended_at, why FROM sessions WHERE event_id = ? AND lane = ? AND number = ?"`
+	sessionsDue *sql.Stmt `sql:"SELECT session_id FROM sessions INDEXED BY sessions_open WHERE event_id = ? AND ended_at = 0 AND expires_at <= ? ORDER BY expires_at, session_id LIMIT ?"`
+	codeUsed    *sql.Stmt `sql:"SELECT 1 FROM code_uses WHERE event_id = ? AND lane = ? AND code = ? AND customer_id = ?"`
+	codeCount   *sql.Stmt `sql:"SELECT number FROM code_uses WHERE event_id = ? AND lane = ? AND code = ? ORDER BY number DESC LIMIT 1"`
+	unpaid      *sql.Stmt `sql:"SELECT hold_id, ended_at, area, lines FROM holds INDEXED BY holds_unpaid WHERE customer_id = ? AND event_id = ? AND ended_at > 0 AND ended_at > ? AND offer_id = 0 AND exchange_of = 0 ORDER BY ended_at DESC LIMIT ?"`
+
 	eventPut    *direct   `sql:"INSERT INTO events (event_id, version, state, sequence, body) VALUES (?, ?, ?, ?, ?) ON CONFLICT (event_id) DO UPDATE SET version = excluded.version, state = excluded.state, sequence = excluded.sequence, body = excluded.body"`
 	layoutAdd   *direct   `sql:"INSERT INTO layouts (plan_hash, body) VALUES (?, ?) ON CONFLICT (plan_hash) DO NOTHING"`
 	versionAdd  *direct   `sql:"INSERT INTO seats_versions (event_id, version) VALUES (?, 0)"`
@@ -44,8 +52,8 @@ type statements struct {
 	bucketAdd   *direct   `sql:"INSERT INTO buckets (event_id, area, number, capacity) VALUES (?, ?, ?, ?)"`
 	seatSet     *direct   `sql:"UPDATE seats SET state = ?, claim_id = ?, epoch = ?, when_free = ?, returned_at = ? WHERE event_id = ? AND seat_index >= ? AND seat_index < ? AND state = ? AND claim_id = ? AND epoch = ?"`
 	bucketSet   *direct   `sql:"UPDATE buckets SET capacity = ?, held = ?, sold = ?, returned = ?, returned_at = ? WHERE event_id = ? AND area = ? AND number = ?"`
-	holdAdd     *direct   `sql:"INSERT INTO holds (hold_id, event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at, extended_count, window_used, order_id, session_id, exchange_of, offer_id, exchanged) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"`
-	holdSet     *direct   `sql:"UPDATE holds SET state = ?, expires_at = ?, extended_count = ?, window_used = ?, order_id = ? WHERE hold_id = ?"`
+	holdAdd     *direct   `sql:"INSERT INTO holds (hold_id, event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at, extended_count, window_used, order_id, session_id, exchange_of, offer_id, exchanged, ended_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"`
+	holdSet     *direct   `sql:"UPDATE holds SET state = ?, expires_at = ?, extended_count = ?, window_used = ?, order_id = ?, ended_at = ? WHERE hold_id = ?"`
 	holdMark    *direct   `sql:"UPDATE holds SET extended_count = ?, window_used = ?, order_id = ? WHERE hold_id = ?"`
 	holdRemake  *direct   `sql:"UPDATE holds SET lines = ?, draws = ?, exchanged = ? WHERE hold_id = ?"`
 	orderAdd    *direct   `sql:"INSERT INTO orders (order_id, hold_id, event_id, customer_id, state, reason, amount, currency, provider, payment_id, allow_other, rescued, attempt_open, documents, created_at, updated_at, sequence, exchange_of, credit, funds) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"`
@@ -67,6 +75,13 @@ type statements struct {
 	historyAdd  *direct   `sql:"INSERT INTO history (event_id, claim_id, was, becomes, why, seats, places, at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"`
 	versionUp   *sql.Stmt `sql:"UPDATE seats_versions SET version = version + 1 WHERE event_id = ? RETURNING version"`
 	changeAdd   *direct   `sql:"INSERT INTO changes (event_id, version, body, at) VALUES (?, ?, ?, ?)"`
+
+	roomPut    *direct `sql:"INSERT INTO rooms (event_id, version, body) VALUES (?, ?, ?) ON CONFLICT (event_id) DO UPDATE SET version = excluded.version, body = excluded.body"`
+	sessionAdd *direct `sql:"INSERT INTO sessions (session_id, event_id, customer_id, lane, number, position, entered_at, expires_at, ended_at, why) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"`
+	sessionSet *direct `sql:"UPDATE sessions SET expires_at = ?, ended_at = ?, why = ? WHERE session_id = ?"`
+	ruleAdd    *direct `sql:"INSERT INTO room_rules (event_id, at, mode, rate, active_max, turn, paused, closed) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"`
+	callAdd    *direct `sql:"INSERT INTO room_calls (event_id, lane, at, clock, was, watermark) VALUES (?, ?, ?, ?, ?, ?)"`
+	codeAdd    *direct `sql:"INSERT INTO code_uses (event_id, lane, code, number, customer_id, max, at) VALUES (?, ?, ?, ?, ?, ?, ?)"`
 
 	pruneKeys    *direct `sql:"DELETE FROM idempotency_keys WHERE (customer_id, operation, key) IN (SELECT customer_id, operation, key FROM idempotency_keys WHERE created_at < ? ORDER BY created_at LIMIT ?)"`
 	pruneHolds   *direct `sql:"DELETE FROM holds WHERE hold_id IN (SELECT hold_id FROM holds WHERE state IN (2, 3) AND expires_at < ?1 AND NOT EXISTS (SELECT 1 FROM orders WHERE orders.customer_id = holds.customer_id AND orders.hold_id = holds.hold_id) ORDER BY expires_at LIMIT ?2)"`

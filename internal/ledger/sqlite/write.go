@@ -59,6 +59,7 @@ func (w *writer) write(o *decide.Output) error {
 		w.use(u)
 	}
 	w.wishes(o.Wishes)
+	w.rooms(o)
 	for _, n := range o.Notices {
 		w.do(w.s.noticeAdd, int64(n.Order), n.Sequence, n.Kind, n.Alert, string(n.Body), int64(n.At))
 	}
@@ -136,12 +137,12 @@ func (w *writer) hold(h *decide.Hold) {
 		return
 	}
 	if !h.New {
-		w.do(w.s.holdSet, int64(h.State), int64(h.Expires), h.Extended, h.Window, int64(h.Order), int64(h.ID))
+		w.do(w.s.holdSet, int64(h.State), int64(h.Expires), h.Extended, h.Window, int64(h.Order), int64(h.Ended), int64(h.ID))
 		return
 	}
 	lines, draws, exchanged := w.holdTexts(h)
 	w.do(w.s.holdAdd, int64(h.ID), int64(h.Event), int64(h.Customer), int64(h.State), h.Area, lines, draws, h.Currency, int64(h.Created),
-		int64(h.Expires), h.Extended, h.Window, int64(h.Order), int64(h.Session), int64(h.Exchange), int64(h.Offer), exchanged)
+		int64(h.Expires), h.Extended, h.Window, int64(h.Order), int64(h.Session), int64(h.Exchange), int64(h.Offer), exchanged, int64(h.Ended))
 }
 
 // holdTexts are those columns of a hold that are lists.
