@@ -41,6 +41,9 @@ func (c *DoctorCmd) Run(ctx context.Context, k *kong.Context) error {
 	if s.Mail.SMTP.Host != "" {
 		outside = append(outside, app.CheckSMTP(s.Mail.SMTP))
 	}
+	if len(s.Redis.Addresses) > 0 {
+		outside = append(outside, app.CheckRedis(s.Redis))
+	}
 	ill, err := app.PrintFindings(k.Stdout, app.Doctor(ctx, s, outside...))
 	if err == nil && ill {
 		err = errIll

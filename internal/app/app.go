@@ -36,6 +36,7 @@ import (
 	"onsale/internal/outbox/mail/mailbox"
 	"onsale/internal/outbox/webhook"
 	"onsale/internal/payment"
+	"onsale/internal/redisclient"
 )
 
 // Names of what lies in a data folder.
@@ -90,6 +91,7 @@ type App struct {
 	dispatcher *webhook.Dispatcher
 	endpoints  *webhook.Service
 
+	shared  *shared // nil until common makes it
 	node    *control.Node
 	relay   *relay
 	closers []func(context.Context) error // in the order of opening
@@ -312,7 +314,8 @@ type Settings struct {
 	Ledger            LedgerKind
 	PostgresURL       string
 	PostgresDirectURL string
-	MasterKey         string // from the environment; else MasterKeyFile; else a file in Data, made where missing
+	Redis             redisclient.Options // no addresses: what nodes would share is in this process
+	MasterKey         string              // from the environment; else MasterKeyFile; else a file in Data, made where missing
 	MasterKeyFile     string
 
 	Listen         string        // "127.0.0.1:8080"

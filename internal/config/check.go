@@ -50,6 +50,7 @@ func (l *loader) check() {
 	l.checkPublicURL()
 	l.checkDemo(listen)
 	l.checkLedger()
+	l.checkRedis()
 	for i := range c.Issuers {
 		l.checkIssuer(i)
 	}

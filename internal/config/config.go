@@ -34,6 +34,7 @@ type Config struct {
 	Demo           bool
 	DemoPublic     bool
 	Ledger         Ledger
+	Redis          Redis
 	MasterKey      string // secret
 	MasterKeyFile  string
 	Issuers        []Issuer
@@ -53,6 +54,17 @@ type Ledger struct {
 	Kind      string // "sqlite" or "postgres"
 	URL       string // secret
 	DirectURL string // secret
+}
+
+// Redis is what the nodes of an installation share beside the databases; without addresses there is one node.
+type Redis struct {
+	Addresses        []string
+	Username         string
+	Password         string // secret
+	SentinelMaster   string
+	SentinelPassword string // secret
+	Cluster          bool
+	TLS              bool
 }
 
 // An Issuer is somebody whose word on who a customer is the operator takes.

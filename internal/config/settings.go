@@ -48,6 +48,15 @@ func (c *Config) settings() []setting {
 		secret(&c.Ledger.DirectURL, maskURL, "ledger.direct_url",
 			`The same past PgBouncer, for migrations; "" is ledger.url. Defaults to "".`),
 
+		addresses(&c.Redis.Addresses, "redis.addresses",
+			`Redis, by which nodes share waiting rooms and limits, host:port: of one server, of nodes of a cluster, or of sentinels, "10.0.0.1:26379, 10.0.0.2:26379". "" keeps both in this process: for one node. Needs ledger.kind postgres. Defaults to "".`),
+		text(&c.Redis.Username, "redis.username", "", `As whom we sign in to Redis; "" is its default user. Defaults to "".`),
+		secret(&c.Redis.Password, maskAll, "redis.password", `With which password; best given as ONSALE_REDIS_PASSWORD. Defaults to "".`),
+		text(&c.Redis.SentinelMaster, "redis.sentinel_master", "", `What the sentinels call the primary; then redis.addresses are theirs. "" is no sentinels. Defaults to "".`),
+		secret(&c.Redis.SentinelPassword, maskAll, "redis.sentinel_password", `The sentinels' password, where they have one; best given as ONSALE_REDIS_SENTINEL_PASSWORD. Defaults to "".`),
+		yesNo(&c.Redis.Cluster, "redis.cluster", "Whether it is a Redis Cluster. Defaults to false."),
+		yesNo(&c.Redis.TLS, "redis.tls", "Whether connections to Redis (and its sentinels) are encrypted; certificates are checked. Defaults to false."),
+
 		secret(&c.MasterKey, maskAll, "master_key",
 			`Opens the keys in the database, onsale-master-1: and 64 hex digits; best given as ONSALE_MASTER_KEY. "" is master_key_file. Defaults to "".`),
 		text(&c.MasterKeyFile, "master_key_file", "",

@@ -14,7 +14,10 @@ import (
 	"onsale/internal/redisserver"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// The library closes connections to nodes that a cluster has lost five seconds later, also when it was closed itself.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))
+}
 
 func TestOptionsAreChecked(t *testing.T) {
 	for name, o := range map[string]Options{
@@ -122,4 +125,72 @@ func TestPasswordAndWrongAnswers(t *testing.T) {
 		}
 		c.Close()
 	}
+}
+
+func TestCheck(t *testing.T) {
+	server := redisserver.ForTest(t)
+	c, err := New(Options{Addresses: []string{server.Address()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if version, err := c.Check(t.Context()); err != nil || version == "" {
+		t.Errorf("version %q, %v", version, err)
+	}
+	if _, err := server.Do(t.Context(), "CONFIG", "SET", "maxmemory-policy", "allkeys-lru"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "allkeys-lru") {
+		t.Errorf("a server that throws away: %v", err)
+	}
+	for info, good := range map[string]bool{
+		"redis_version:6.2.0\r\nmaxmemory_policy:noeviction\r\n":  true,
+		"redis_version:10.1.0\r\nmaxmemory_policy:noeviction\r\n": true,
+		"redis_version:6.0.16\r\nmaxmemory_policy:noeviction\r\n": false,
+		"redis_version:7.0.0\r\n":                                 false,
+		"redis_version:new\r\nmaxmemory_policy:noeviction\r\n":    false,
+		"": false,
+	} {
+		if _, err := fit(info); good != (err == nil) {
+			t.Errorf("%q: %v", info, err)
+		}
+	}
+}
+
+// TestTopologies asks whether a cluster, and a primary under sentinels, are fit, and a cluster that lacks a node is not.
+func TestTopologies(t *testing.T) {
+	w := redisserver.WatchedForTest(t)
+	watched, err := New(Options{Addresses: w.Addresses(), SentinelMaster: redisserver.MasterName})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watched.Close()
+	if _, err := watched.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	c := redisserver.ClusterForTest(t)
+	spread, err := New(Options{Addresses: c.Addresses(), Cluster: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer spread.Close()
+	if _, err := spread.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := c.Nodes[0].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := spread.Check(t.Context()); err == nil {
+		t.Error("a cluster without one of its nodes is called fit")
+	}
+}
+
+func FuzzFit(f *testing.F) {
+	f.Add("redis_version:6.2.0\r\nmaxmemory_policy:noeviction\r\n")
+	f.Add("redis_version:.\nmaxmemory_policy:")
+	f.Fuzz(func(t *testing.T, info string) {
+		if version, err := fit(info); err == nil && (version == "" || !strings.Contains(info, "noeviction")) {
+			t.Errorf("%q is fit, version %q", info, version)
+		}
+	})
 }

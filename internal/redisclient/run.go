@@ -96,6 +96,7 @@ func addressOf(node rueidis.RedisMessage) (string, error) {
 
 // InfoField is one field of what INFO says, "" where it has none.
 func InfoField(info, field string) string {
+	info = strings.TrimPrefix(info, "txt:") // what the protocol's third version writes before plain text
 	for line := range strings.Lines(info) {
 		if value, ok := strings.CutPrefix(line, field+":"); ok {
 			return strings.TrimSpace(value)
