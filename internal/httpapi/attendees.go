@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"onsale/internal/booking"
 	"onsale/internal/fault"
@@ -41,6 +42,7 @@ func (a *api) book(w http.ResponseWriter, r *request, asked booking.Request, nam
 		return err
 	}
 	o := booked.Order
+	a.evidence(r, o.ID, o.Event, time.Time{})
 	switch o.State {
 	case ledger.OrderPaid, ledger.OrderRefunded:
 		return a.booking(w, r, http.StatusCreated, o)

@@ -24,7 +24,7 @@ import (
 	"onsale/internal/ledger"
 )
 
-// read fills v, a pointer to a struct, from a JSON body: at most BodyBytesMax, one object, each field once and written as
+// read fills v, a pointer to a struct, from a JSON body: at most the route's BodyMax, one object, each field once and written as
 // the API writes it. It gives the fields as they were understood, for the idempotency key: a repeat that says the same in
 // other words (white space, order, escapes) is the same request.
 func read(w http.ResponseWriter, r *request, v any) (map[string]json.RawMessage, error) {
@@ -32,7 +32,7 @@ func read(w http.ResponseWriter, r *request, v any) (map[string]json.RawMessage,
 	if charset := parameters["charset"]; err != nil || kind != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") {
 		return nil, fault.New(fault.Unsupported, "send Content-Type: application/json")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(bare(w), r.Body, BodyBytesMax))
+	body, err := io.ReadAll(http.MaxBytesReader(bare(w), r.Body, r.bodyMax))
 	if err != nil {
 		return nil, bodyFault(err)
 	}

@@ -357,15 +357,20 @@ func (a *api) seatsStream(w http.ResponseWriter, r *request) error {
 		return a.notLoaded(e, err)
 	}
 	defer sub.Close()
+	beginStream(w)
+	if r.Method != http.MethodHead {
+		stream(r.Context(), w, sub.Frames())
+	}
+	return nil
+}
+
+// beginStream says that server-sent events come, which no proxy may keep back.
+func beginStream(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
-	if r.Method != http.MethodHead {
-		stream(r.Context(), w, sub.Frames())
-	}
-	return nil
 }
 
 // stream sends frames until they end, the client goes away or does not read, or the stream has lived long enough. A

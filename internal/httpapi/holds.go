@@ -87,6 +87,12 @@ func (a *api) holdMake(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	claim := inventory.Claim{ID: hold, Event: event, Customer: r.customer, Key: a.key(r, fields)}
+	if err := a.notBlocked(r, e); err != nil {
+		return err
+	}
+	if claim.Session, err = a.admitted(r, e); err != nil {
+		return err
+	}
 	if claim.Exchange, err = exchangeOf(body.Exchange); err != nil {
 		return err
 	}

@@ -23,12 +23,14 @@ import (
 	"onsale/internal/catalog"
 	"onsale/internal/door"
 	"onsale/internal/fault"
+	"onsale/internal/guard"
 	"onsale/internal/id"
 	"onsale/internal/identity"
 	"onsale/internal/inventory"
 	"onsale/internal/ledger"
 	"onsale/internal/outbox/webhook"
 	"onsale/internal/payment"
+	"onsale/internal/presale"
 	"onsale/internal/ticket"
 )
 
@@ -63,6 +65,19 @@ type Options struct {
 	// Providers are who else signs people in (OpenID Connect), by the name that their paths have.
 	Providers map[string]OIDC
 	Roles     Roles // Defaults to People; where neither is there nobody has a role
+	// Rooms are the waiting rooms; nil: no event has one here.
+	Rooms Rooms
+	// Gate says who may join a line; nil: joins bring nothing, and nobody is blocked.
+	Gate *guard.Gate
+	// Presale knows who may join a lane that is not for everybody; nil: nobody.
+	Presale *presale.Service
+	// Waitlist keeps the wishes of those who found nothing; nil: nobody may leave one.
+	Waitlist Waitlist
+	// Blocks are the block lists; nil: nobody can be blocked from here.
+	Blocks *guard.Blocks
+	// Evidence takes what was seen of who made an order, and EvidenceStore has it; nil: none is kept.
+	Evidence      *guard.Recorder
+	EvidenceStore guard.EvidenceStore
 	// Limiter says who asks too often. nil: nobody does.
 	Limiter Limiter
 	// Shed bounds how many requests are under way; nil: nothing does.
@@ -106,8 +121,8 @@ type Options struct {
 type api struct {
 	Options
 	origins *http.CrossOriginProtection
-	// planReaders and audits have room for as many as may be at work at once.
-	planReaders, audits chan struct{}
+	// planReaders, audits and listReaders have room for as many as may be at work at once.
+	planReaders, audits, listReaders chan struct{}
 
 	routes []route
 	doc    []byte // the OpenAPI document
@@ -140,7 +155,7 @@ func newAPI(o Options) (*api, error) {
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: the public URL: %w", err)
 	}
-	a := &api{Options: o, origins: origins, planReaders: make(chan struct{}, planReadersMax), audits: make(chan struct{}, auditsMax)}
+	a := &api{Options: o, origins: origins, planReaders: make(chan struct{}, planReadersMax), audits: make(chan struct{}, auditsMax), listReaders: make(chan struct{}, listReadersMax)}
 	a.routes = a.table()
 	return a, a.describe()
 }
@@ -148,25 +163,45 @@ func newAPI(o Options) (*api, error) {
 // handler serves the table.
 func (a *api) handler() http.Handler {
 	mux := http.NewServeMux()
-	byPath := map[string]bool{}
+	// By path, each with its methods: patterns with methods would be in each other's way where one path is a case of another.
+	paths := map[string]methods{}
 	for _, r := range a.routes {
-		mux.Handle(r.Method+" "+r.Path, a.serve(r))
-		byPath[r.Path] = true
+		if paths[r.Path] == nil {
+			paths[r.Path] = methods{"": a.serve(route{ID: "method_not_allowed", Who: public, handle: wrongMethod(a.methods(r.Path))})}
+		}
+		paths[r.Path][r.Method] = a.serve(r)
+		if r.Method == http.MethodGet {
+			paths[r.Path][http.MethodHead] = paths[r.Path][r.Method]
+		}
 	}
-	for path := range byPath {
-		mux.Handle(path, a.serve(route{ID: "method_not_allowed", Who: public, handle: wrongMethod(a.methods(path))}))
+	for path, all := range paths {
+		mux.Handle(path, all)
 	}
 	unknown := a.serve(route{ID: "not_found", Who: public, handle: func(http.ResponseWriter, *request) error {
 		return fault.New(fault.NotFound, "the API is described at /openapi.json and /docs")
 	}})
 	mux.Handle("/", unknown)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if a.hot(w, r) {
+			return
+		}
 		if !cleanPath(r.URL.EscapedPath()) {
 			unknown.ServeHTTP(w, r)
 			return
 		}
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// methods are the handlers of one path, by method; that of "" is for all others.
+type methods map[string]http.Handler
+
+func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h, ok := m[r.Method]
+	if !ok || r.Method == "" {
+		h = m[""]
+	}
+	h.ServeHTTP(w, r)
 }
 
 // cleanPath is false for a path that http.ServeMux would redirect in words of its own.

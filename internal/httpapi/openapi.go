@@ -93,6 +93,9 @@ func operation(registry huma.Registry, r route) *huma.Operation {
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 			"application/json": {Schema: registry.Schema(reflect.TypeOf(r.Body), true, "")}}}
 	}
+	if r.AlsoBody != "" {
+		op.RequestBody.Content[r.AlsoBody] = &huma.MediaType{Schema: text}
+	}
 	if r.BodyType != "" {
 		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 			r.BodyType: {Schema: &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}}}}

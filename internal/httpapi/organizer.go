@@ -49,6 +49,8 @@ func refusedItems(err error) (items []ProblemItem) {
 var fileKeys = strings.NewReplacer(
 	"tiers", "prices", ".tax_percent", ".tax_bp", ".face", ".face_minor", ".fee_percent", ".fee_bp", ".fee", ".fee_minor",
 	"sale.opens", "sale_opens_at", "sale.closes", "sale_closes_at", "hold_ttl", "hold_ttl_ms", "payment_window", "payment_window_ms", "transfers.until", "transfers_until",
+	"room.joins_open", "room.joins_open_at", "room.turn", "room.turn_ms", "room.stay", "room.stay_ms", "room.draw_wait", "room.draw_wait_ms", "offer_ttl", "offer_ttl_ms",
+	"holding.rest", "holding.rest_ms", "holding.seat_rest", "holding.seat_rest_ms",
 )
 
 // fieldOf is what a key of an event file is called here.
@@ -223,6 +225,9 @@ func (a *api) planParts(w http.ResponseWriter, r *request) error {
 
 // changed lets an event be sold as it is now. What fails is tried again by the program.
 func (a *api) changed(ctx context.Context, event id.ID) {
+	if a.Rooms != nil {
+		a.Rooms.Changed(event)
+	}
 	if a.EventChanged == nil {
 		return
 	}

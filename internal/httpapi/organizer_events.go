@@ -299,7 +299,7 @@ func (a *api) showChange(w http.ResponseWriter, r *request) error {
 	case body.Key != "":
 		return &fault.Error{Code: fault.Invalid, Field: "key", Detail: "a show keeps its key"}
 	}
-	s, err := a.Catalog.EditShow(r.Context(), number, time.UnixMilli(body.Version), body.apply)
+	s, err := a.Catalog.EditShow(r.acting("show.change"), number, time.UnixMilli(body.Version), body.apply)
 	if err != nil {
 		return err
 	}
@@ -415,7 +415,7 @@ func (a *api) eventMake(w http.ResponseWriter, r *request) error {
 	if body.HoldMax == nil {
 		e.SeatsPerHoldMax = min(cmp.Or(e.Limits.Event, catalog.DefaultSeatsPerHoldMax), ledger.SeatsPerHoldCap)
 	}
-	made, err := a.Catalog.NewEvent(r.Context(), number, e)
+	made, err := a.Catalog.NewEvent(r.acting("event.make"), number, e)
 	if err != nil {
 		return err
 	}
@@ -447,7 +447,7 @@ func (a *api) eventChange(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	var failed error
-	e, err := a.Catalog.EditEvent(r.Context(), r.event.ID, body.Version, func(e *catalog.Event) { failed = body.apply(e) })
+	e, err := a.Catalog.EditEvent(r.acting("event.change"), r.event.ID, body.Version, func(e *catalog.Event) { failed = body.apply(e) })
 	if err = errors.Join(failed, err); err != nil {
 		return err
 	}
@@ -458,7 +458,7 @@ func (a *api) eventChange(w http.ResponseWriter, r *request) error {
 
 func (a *api) eventVerb(verb catalog.Verb) func(http.ResponseWriter, *request) error {
 	return func(w http.ResponseWriter, r *request) error {
-		e, err := a.Catalog.Change(r.Context(), r.event.ID, verb)
+		e, err := a.Catalog.Change(r.acting("event."+string(verb)), r.event.ID, verb)
 		if err != nil {
 			return err
 		}

@@ -101,7 +101,7 @@ func (a *api) limitAndIdentify(rt *route, h http.Header, r *request) error {
 		return err
 	}
 	var stranger error
-	if rt.Who.signedIn() || a.Limiter != nil && rt.class() != guard.Free && a.namesSomebody(r) {
+	if rt.Who.signedIn() || rt.Who.kind == either && a.namesSomebody(r) || a.Limiter != nil && rt.class() != guard.Free && a.namesSomebody(r) {
 		stranger = a.identify(r)
 	}
 	if err := a.limitCaller(rt, h, r); err != nil {
@@ -109,6 +109,9 @@ func (a *api) limitAndIdentify(rt *route, h http.Header, r *request) error {
 	}
 	if rt.Who.signedIn() {
 		r.customer = r.person.Customer
+		return stranger
+	}
+	if rt.Who.kind == either {
 		return stranger
 	}
 	return nil

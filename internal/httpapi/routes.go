@@ -33,6 +33,8 @@ type route struct {
 	Query        []parameter
 	LongQuery    bool     // up to callbackBytesMax
 	Body         any      // a value of the request's type, nil for none
+	BodyMax      int64    // bytes. Defaults to BodyBytesMax
+	AlsoBody     string   // another type that the body may have
 	BodyType     string   // of a body that is read as it is
 	Answer       any      // a value of the answer's type, nil where it has none of ours
 	Or           any      // of its other type, nil for none
@@ -57,6 +59,7 @@ var (
 	pageQuery  = parameter{"cursor", "where to go on: next_cursor of the page before", "string"}
 	holdFaults = []fault.Code{
 		fault.EventUnknown, fault.SeatUnknown, fault.SeatsTaken, fault.PlacesTaken, fault.NoSeatsFound, fault.LimitReached,
+		fault.NotAdmitted, fault.AdmissionExpired, fault.HoldRest, fault.Blocked,
 		fault.SoldOut, fault.NotOnSale, fault.Paused, fault.OrphanSeat, fault.KeyReused, fault.Invalid, fault.OutcomeUnknown,
 		// Of the tickets that it is to take the place of.
 		fault.OrderUnknown, fault.WrongCustomer, fault.TicketUnknown, fault.NotExchangeable, fault.Conflict, fault.PaymentInProgress,
@@ -127,6 +130,6 @@ func (a *api) table() []route {
 			Notes: "Signed by the provider; harmless twice, late or out of order.", AnswerType: "text/plain",
 			Faults: []fault.Code{fault.BodyTooLarge, fault.NotFound, fault.PaymentUnavailable, fault.OutcomeUnknown}, handle: a.paymentWebhook},
 	}
-	return slices.Concat(all, a.signInRoutes(), a.meRoutes(), a.refundRoutes(), a.exchangeRoutes(), a.transferRoutes(), a.checkInRoutes(),
-		a.organizerRoutes(), a.organizerEventRoutes(), a.organizerSaleRoutes(), a.organizerPeopleRoutes(), a.endpointRoutes())
+	return slices.Concat(all, a.queueRoutes(), a.waitlistRoutes(), a.signInRoutes(), a.meRoutes(), a.refundRoutes(), a.exchangeRoutes(), a.transferRoutes(), a.checkInRoutes(),
+		a.organizerRoutes(), a.organizerEventRoutes(), a.organizerSaleRoutes(), a.organizerRoomRoutes(), a.organizerGateRoutes(), a.organizerPeopleRoutes(), a.endpointRoutes())
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -15,6 +16,7 @@ import (
 
 	"onsale/internal/catalog"
 	"onsale/internal/fault"
+	"onsale/internal/guard"
 	"onsale/internal/id"
 	"onsale/internal/identity"
 	"onsale/internal/ledger"
@@ -28,6 +30,7 @@ type request struct {
 	person   identity.Person // who asks, as far as that was asked for
 	customer id.ID           // the same, 0 where the route is for everybody
 	key      string          // Idempotency-Key
+	bodyMax  int64           // bytes
 	client   context.Context // ends when the client goes away, not when our time for the request is up
 
 	// Of a route whose Who names a thing: the thing as it was read for the check, where it is one of these.
@@ -35,6 +38,8 @@ type request struct {
 	order  *ledger.Order
 	ticket *ledger.Ticket
 	refund *ledger.Refund
+	// The device that a browser was given by this request's answer.
+	device guard.DeviceMark
 	event  *catalog.Event
 	// Of a route for members: for whom, and in which role, the customer acts.
 	organizer id.ID
@@ -81,7 +86,7 @@ func (a *api) serve(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
 		start := a.Now()
 		rec := &recorder{ResponseWriter: w}
-		r := &request{Request: hr, route: rt.ID, id: requestID(hr.Header.Get("X-Request-Id")), client: hr.Context()}
+		r := &request{Request: hr, route: rt.ID, id: requestID(hr.Header.Get("X-Request-Id")), client: hr.Context(), bodyMax: cmp.Or(rt.BodyMax, BodyBytesMax)}
 		defer rt.limitTime(rec, r)()
 		rec.Header().Set("X-Request-Id", r.id)
 		a.secureHeaders(rec.Header())

@@ -27,6 +27,7 @@ type whoKind uint8
 const (
 	nobody whoKind = iota
 	everybody
+	either   // everybody; who is signed in is looked at
 	customer // who is signed in
 	owner    // the customer whose thing it is
 	member   // who has a role with the thing's organizer
@@ -36,6 +37,8 @@ const (
 var (
 	// public routes are for everybody; whoever is signed in is not looked at.
 	public = who{kind: everybody}
+	// visitor routes are for everybody, and are told who is signed in.
+	visitor = who{kind: either}
 	// signedIn is any customer.
 	signedIn = who{kind: customer}
 )
@@ -59,7 +62,7 @@ func (w who) signedIn() bool { return w.kind >= customer }
 // String is the entry as the documents show it.
 func (w who) String() string {
 	switch w.kind {
-	case everybody:
+	case everybody, either:
 		return "everybody"
 	case customer:
 		return "a signed-in customer"
@@ -75,6 +78,9 @@ func (w who) String() string {
 
 // faults are what a request may be answered because of its who.
 func (w who) faults() (all []fault.Code) {
+	if w.kind == either {
+		all = append(all, fault.TokenInvalid)
+	}
 	if w.signedIn() {
 		all = append(all, fault.SignInRequired, fault.TokenInvalid)
 	}
@@ -153,7 +159,7 @@ var things = map[string]thing{
 // allow is nil where the person of the request may use the route. It is the only check of who may do what.
 func (a *api) allow(r *request, w who) error {
 	switch w.kind {
-	case everybody, customer: // the person is there: prepare saw to it
+	case everybody, either, customer: // the person is there: prepare saw to it
 		return nil
 	case owner, member, staff:
 	default:

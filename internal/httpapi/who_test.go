@@ -54,7 +54,7 @@ var may = map[identity.Role][]identity.Role{
 // expected is the code with which a walker is turned away, "" where they are let in.
 func (p walker) expected(w who) fault.Code {
 	switch {
-	case w.kind == everybody:
+	case w.kind == everybody, w.kind == either:
 		return ""
 	case w.kind == nobody:
 		return fault.NotFound
