@@ -183,6 +183,7 @@ tax_included: true
 tax_percent: 7
 hold_ttl: 10m
 limits: { event: 8, categories: { STANDING: 4 } }
+holding: { unpaid_max: 0, rest: 0s, seat_rest: 0s }
 sale: { opens: "2027-03-01T09:00:00Z", closes: "2027-06-01T18:00:00Z" }
 orphans: { mode: warn, few_seats_left: 5 }
 tiers:
