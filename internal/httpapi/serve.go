@@ -107,11 +107,7 @@ func (a *api) serve(rt route) http.Handler {
 				panic(http.ErrAbortHandler)
 			}
 		}()
-		leave, err := a.enter(&rt, rec, r)
-		defer leave()
-		if err == nil {
-			err = a.prepare(rt, rec.Header(), r)
-		}
+		err := a.prepare(rt, rec.Header(), r)
 		if err == nil {
 			err = rt.handle(rec, r)
 		}

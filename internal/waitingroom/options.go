@@ -60,6 +60,38 @@ type Options struct {
 	StatusEvery    time.Duration
 }
 
+// complete sets the defaults and says what is missing.
+func (o *Options) complete() error {
+	switch {
+	case o.Store == nil, o.Log == nil, o.Ledger == nil, o.Reader == nil, o.Keys == nil:
+		return errors.New("waiting room: store, log, ledger, reader and keys must be set")
+	case o.Draw == nil, o.NewID == nil:
+		return errors.New("waiting room: Draw and NewID must be set")
+	case len(o.ListKey) < 16:
+		return errors.New("waiting room: ListKey must have at least 16 bytes")
+	case o.Issuer == "":
+		return errors.New("waiting room: Issuer must be set")
+	}
+	setIfZero(&o.Leeway, 5*time.Second)
+	setIfZero(&o.JoinQueueMax, JoinQueueMax)
+	setIfZero(&o.SubscribersMax, SubscribersMax)
+	setIfZero(&o.StatusEvery, StatusEvery)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return nil
+}
+
+func setIfZero[T comparable](v *T, otherwise T) {
+	var zero T
+	if *v == zero {
+		*v = otherwise
+	}
+}
+
 // A Ledger takes commands, as a ledger.Batcher does: the error is nil exactly where the command has taken effect.
 type Ledger interface {
 	Do(ctx context.Context, c ledger.Command) (ledger.Result, error)
@@ -73,6 +105,8 @@ type Reader interface {
 	// Room is an event's room; ledger.ErrNotFound where it has not been committed yet.
 	Room(ctx context.Context, event id.ID) (ledger.Room, error)
 	Session(ctx context.Context, session id.ID) (ledger.Session, error)
+	// SessionOfNumber is the session that a number has entered by; ledger.ErrNotFound for none.
+	SessionOfNumber(ctx context.Context, number ledger.SessionNumber) (ledger.Session, error)
 	RoomFigures(ctx context.Context, event id.ID) (ledger.RoomFigures, error)
 	// Calls are the steps of a lane since an instant, by time, at most max.
 	Calls(ctx context.Context, event id.ID, lane string, since ledger.Time, max int) ([]ledger.Call, error)
