@@ -27,7 +27,7 @@ type AuditCmd struct {
 // errBroken is what a broken promise ends the command with.
 var errBroken = errors.New("audit: broken")
 
-// Run audits the shard, against the sandbox's books where there are any.
+// Run audits the shard, against the log of joins, and the sandbox's books where there are any.
 func (c *AuditCmd) Run(ctx context.Context, k *kong.Context) (err error) {
 	var o audit.Options
 	if c.Event != "" {
@@ -44,6 +44,9 @@ func (c *AuditCmd) Run(ctx context.Context, k *kong.Context) (err error) {
 		return err
 	}
 	defer source.Close()
+	joins, closeJoins := app.AuditJoins(app.LedgerKind(configured.Ledger.Kind), configured.Data, source)
+	defer func() { err = errors.Join(err, closeJoins()) }()
+	o.Joins = joins
 	books, err := sandbox.ReadBooks(filepath.Join(configured.Data, app.SandboxFile))
 	switch {
 	case err == nil:

@@ -79,16 +79,7 @@ func (a *App) limiter() (httpapi.Limiter, error) {
 	if a.Settings.Rates == (guard.Settings{}) {
 		return nil, nil
 	}
-	l, err := guard.New(a.Settings.Rates, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	common, err := a.common()
-	if err != nil {
-		return nil, err
-	}
-	common.limit(l)
-	return l, nil
+	return guard.New(a.Settings.Rates, time.Now())
 }
 
 // auditEvent recomputes an event's promises, as onsale audit does.
@@ -98,7 +89,9 @@ func (a *App) auditEvent(ctx context.Context, event id.ID) (_ any, ok bool, err 
 		return nil, false, err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	o := audit.Options{Event: event}
+	joins, closeJoins := AuditJoins(a.Settings.Ledger, a.Settings.Data, source)
+	defer func() { err = errors.Join(err, closeJoins()) }()
+	o := audit.Options{Event: event, Joins: joins}
 	if lister, ok := a.Provider.(payment.Lister); ok {
 		o.Provider = lister
 	}
