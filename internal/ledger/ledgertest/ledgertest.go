@@ -69,6 +69,10 @@ func Exercise(t *testing.T, open Open) {
 		{"transfer", transferScenarios},
 		{"door", doorScenarios},
 		{"waitlist", wishScenarios},
+		{"room", roomScenarios},
+		{"room opens", roomOpenScenarios},
+		{"sessions", sessionScenarios},
+		{"unpaid holds", restScenarios},
 		{"looking", lookingScenarios},
 		{"reading", readingScenarios},
 	} {

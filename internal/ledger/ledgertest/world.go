@@ -110,7 +110,7 @@ func (w *world) no(code fault.Code, c ledger.Command, changed ...string) *fault.
 	if code == fault.TicketUsed {
 		r.CheckIn = nil // the first use, which the scenario looks at
 	}
-	if r.Hold != nil || r.Order != nil || r.Refund != nil || r.Ticket != nil || r.CheckIn != nil || r.Wish != nil || r.Repeat || r.Count != 0 || r.More {
+	if r.Hold != nil || r.Order != nil || r.Refund != nil || r.Ticket != nil || r.CheckIn != nil || r.Wish != nil || r.Room != nil || r.Session != nil || r.Repeat || r.Count != 0 || r.More {
 		w.Errorf("%s was refused with %s, but the answer says more: %+v", describe(c), code, r)
 	}
 	w.changedExactly(before, describe(c), changed)
@@ -357,6 +357,7 @@ type book struct {
 	holds, orders map[id.ID]bool
 	wishes        map[id.ID]bool
 	boards        map[id.ID]ledger.Snapshot
+	codes         []ledger.TakeCode
 }
 
 // tb is what tests of both kinds (testing and rapid) have.
@@ -390,6 +391,8 @@ func (b *book) note(t tb, l ledger.Ledger, commands []ledger.Command, batch ledg
 			b.orders[c.Order] = true
 		case ledger.Confirm:
 			b.holds[c.RescueHold] = true
+		case ledger.TakeCode:
+			b.noteCode(c)
 		case ledger.AddWish:
 			b.wishes[c.Wish.ID] = true
 		case ledger.Offer:
@@ -503,6 +506,9 @@ func (b *book) picture(l ledger.Ledger) (map[string]string, error) {
 		}
 	}
 	if err := b.pictureOrders(l, p); err != nil {
+		return nil, err
+	}
+	if err := b.pictureRooms(l, p); err != nil {
 		return nil, err
 	}
 	notices, err := l.Unpublished(ctx, math.MaxInt32, nil)
