@@ -146,6 +146,13 @@ func (h *history) drawCommand() ledger.Command {
 			{2, h.drawBlock}, {2, h.drawRecordPayment},
 		}
 	}
+	if h.kind == roomHistory {
+		choices = []choice{
+			{20, h.drawAdvance}, {26, h.drawEnter}, {5, h.drawLeave}, {16, h.drawHoldSeats}, {6, h.drawHoldPlaces}, {2, h.drawExtend},
+			{4, h.drawRelease}, {10, h.drawBeginPayment}, {12, h.drawConfirm}, {2, h.drawFailPayment}, {2, h.drawSweep}, {3, h.drawSetEvent},
+			{2, h.drawRoomNumbers}, {3, h.drawTakeCode}, {2, h.drawOpening}, {2, h.drawExchange},
+		}
+	}
 	total := 0
 	for _, c := range choices {
 		total += c.weight
@@ -179,8 +186,9 @@ func repeatable(c ledger.Command) bool {
 
 func (h *history) drawHoldSeats() ledger.Command {
 	c := ledger.HoldSeats{ID: h.id(), Event: h.drawEvent(), Customer: h.drawCustomer(), Seats: h.drawSeats(3)}
+	h.inSession(c.Event, &c.Customer, &c.Session)
 	c.Key = h.drawKey("event", fmt.Sprint(c.Event), "seats", fmt.Sprint(len(c.Seats)))
-	if h.oneIn(5, "with a session") {
+	if h.kind != roomHistory && h.oneIn(5, "with a session") {
 		c.Session = 7
 	}
 	return c
@@ -191,6 +199,7 @@ func (h *history) drawHoldPlaces() ledger.Command {
 		ID: h.id(), Event: h.drawEvent(), Customer: h.drawCustomer(),
 		Area: oneOf[int32](h, "area", 0, 0, 0, 1, 1, 1, areaNone), Quantity: oneOf(h, "quantity", 1, 2, 3, 1, 2, 3, 1, 4, 0),
 	}
+	h.inSession(c.Event, &c.Customer, &c.Session)
 	c.Key = h.drawKey("event", fmt.Sprint(c.Event), "quantity", fmt.Sprint(c.Quantity))
 	return c
 }
@@ -412,6 +421,7 @@ func (h *history) drawRules(e *ledger.Event) {
 		e.Show = theShow
 	}
 	h.drawShopRules(e)
+	h.drawRoomRule(e)
 	e.Limits, e.Quotas = nil, nil
 	if h.late && !h.oneIn(3, "bounded") || h.shop && h.oneIn(2, "not bounded") {
 		return

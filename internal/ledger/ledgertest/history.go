@@ -36,6 +36,7 @@ const (
 // The kinds of histories beside the ordinary one.
 const (
 	shopHistory = "shop" // most of what is done is done with what was bought
+	roomHistory = "room" // everybody goes through a waiting room
 	listHistory = "list" // nearly all is gone, and what comes back goes to the waitlist
 )
 
@@ -48,6 +49,8 @@ func exerciseHistories(t *testing.T, open Open, kind string) {
 		count, longer = shopCount, batchesMin
 	case listHistory:
 		count = listCount
+	case roomHistory:
+		count, longer = roomCount, batchesMax
 	}
 	setChecks(t, times(count))
 	rapid.Check(t, func(rt *rapid.T) {
@@ -83,6 +86,8 @@ type history struct {
 	shop       bool // most of it is about what was bought
 	list       bool // most of it is about the waitlist
 	wishes     []id.ID
+	kind       string
+	sessions   []id.ID
 }
 
 func newHistory(t *testing.T, rt *rapid.T, open Open, kind string) *history {
@@ -92,7 +97,7 @@ func newHistory(t *testing.T, rt *rapid.T, open Open, kind string) *history {
 		T: rt, clock: clock, harness: harness, ledger: harness.Ledger, model: ledger.NewModel(clock.Now),
 		book: newBook(rt), lastID: 1000,
 	}
-	h.shop, h.list = kind == shopHistory, kind == listHistory
+	h.kind, h.shop, h.list = kind, kind == shopHistory, kind == listHistory
 	h.late = kind == "" && h.oneIn(3, "late money")
 	h.run(2, func(i int) ledger.Command {
 		e := hallEvent([]id.ID{mainEvent, otherEvent}[i])
@@ -103,6 +108,9 @@ func newHistory(t *testing.T, rt *rapid.T, open Open, kind string) *history {
 	})
 	if h.list {
 		h.fill()
+	}
+	if h.kind == roomHistory {
+		h.openRoom()
 	}
 	if h.shop { // something is sold already
 		for _, draw := range []func() ledger.Command{h.drawHoldSeats, h.drawHoldPlaces, h.drawBeginPayment, h.drawConfirm} {
@@ -126,6 +134,9 @@ func (h *history) step() {
 	}
 	if h.list {
 		passed = oneOf(h, "time", 0, 0, 1, second, 10*second, 20*second, 31*second, 60*second, 70*second)
+	}
+	if h.kind == roomHistory {
+		passed = oneOf(h, "time", 0, 1, 99, 100, 100, 400, second, second, 5*second, 16*second, 41*second)
 	}
 	h.clock.Advance(passed)
 	h.say("— %+d ms", passed)
@@ -221,13 +232,15 @@ func (h *history) learn(c ledger.Command) {
 		h.wishes = append(h.wishes, c.Wish.ID)
 	case ledger.Offer:
 		h.holds = append(h.holds, c.Hold)
+	case ledger.Enter:
+		h.sessions = append(h.sessions, c.Session)
 	}
 }
 
 // comparable is what of an answer must be equal: all but the texts for people.
 func comparable(r ledger.Result) ledger.Result {
 	if r.Fault != nil {
-		r.Fault = &fault.Error{Code: r.Fault.Code, Field: r.Fault.Field, Seats: r.Fault.Seats, Order: r.Fault.Order}
+		r.Fault = &fault.Error{Code: r.Fault.Code, Field: r.Fault.Field, Seats: r.Fault.Seats, Order: r.Fault.Order, RetryAfter: r.Fault.RetryAfter}
 	}
 	return r
 }
@@ -243,6 +256,7 @@ type seen struct {
 	Now       ledger.Time
 	Shop      shopSeen
 	List      listSeen
+	Room      ledger.RoomFigures
 }
 
 func (h *history) comparePictures() {
@@ -304,6 +318,9 @@ func (h *history) look(l ledger.Ledger) (seen, error) {
 		return s, err
 	}
 	if s.List, err = h.lookAtList(l); err != nil {
+		return s, err
+	}
+	if s.Room, err = l.RoomFigures(ctx, mainEvent); err != nil {
 		return s, err
 	}
 	if s.NextAfter, err = l.NextExpiry(ctx); err != nil {

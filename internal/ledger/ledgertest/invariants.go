@@ -21,6 +21,9 @@ func Broken(ctx context.Context, l ledger.Ledger, holds, orders []id.ID) error {
 		if err := s.brokenIn(ctx, l, e); err != nil {
 			return fmt.Errorf("event %d: %w", e.ID, err)
 		}
+		if err := s.brokenRoom(ctx, l, e); err != nil {
+			return fmt.Errorf("event %d: %w", e.ID, err)
+		}
 	}
 	for _, order := range slices.Sorted(maps.Keys(s.orders)) {
 		if err := s.brokenOrder(s.orders[order]); err != nil {

@@ -89,8 +89,10 @@ func Exercise(t *testing.T, open Open) {
 	t.Run("histories", func(t *testing.T) { exerciseHistories(t, open, "") })
 	t.Run("shop histories", func(t *testing.T) { exerciseHistories(t, open, shopHistory) })
 	t.Run("waitlist histories", func(t *testing.T) { exerciseHistories(t, open, listHistory) })
+	t.Run("room histories", func(t *testing.T) { exerciseHistories(t, open, roomHistory) })
 	t.Run("races", func(t *testing.T) { exerciseRaces(t, open) })
 	t.Run("shop races", func(t *testing.T) { exerciseShopRaces(t, open) })
+	t.Run("room races", func(t *testing.T) { exerciseRoomRaces(t, open) })
 	t.Run("linearizable", func(t *testing.T) { exerciseLinearizable(t, open) })
 }
 

@@ -19,7 +19,7 @@ import (
 // unique indexes orders_one_per_hold and tickets_one_per_seat) taken away, since those would hide what the guard does.
 func Negative(t *testing.T, open Open) {
 	shown := map[decide.Guard]bool{}
-	for _, c := range slices.Concat(controls, shopControls) {
+	for _, c := range slices.Concat(controls, shopControls, roomControls) {
 		shown[c.guard] = true
 		t.Run(string(c.guard), func(t *testing.T) {
 			if err := c.run(t, open, false); err != nil {
