@@ -79,7 +79,16 @@ func (a *App) limiter() (httpapi.Limiter, error) {
 	if a.Settings.Rates == (guard.Settings{}) {
 		return nil, nil
 	}
-	return guard.New(a.Settings.Rates, time.Now())
+	l, err := guard.New(a.Settings.Rates, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	common, err := a.common()
+	if err != nil {
+		return nil, err
+	}
+	common.limit(l)
+	return l, nil
 }
 
 // auditEvent recomputes an event's promises, as onsale audit does.

@@ -60,8 +60,10 @@ func (a *App) Serve(ctx context.Context) error {
 	defer os.Remove(admin.Addr().String())
 	defer admin.Close()
 
+	bounded := a.bounded(public)
 	servers := []*http.Server{a.server(handler)}
-	listeners := []net.Listener{public}
+	servers[0].ConnState = bounded.state
+	listeners := []net.Listener{bounded}
 	servers, listeners = append(servers, a.server(a.Admin())), append(listeners, admin)
 	if internal != nil {
 		servers, listeners = append(servers, a.server(a.internal())), append(listeners, internal)
@@ -204,7 +206,7 @@ func (a *App) handler() (http.Handler, error) {
 		resend = a.resend
 	}
 	api, err := httpapi.New(httpapi.Options{
-		People: a.People, Codes: a.desk != nil, Endpoints: a.endpoints, Resend: resend, Providers: a.providers, Limiter: limiter, TrustedProxies: a.Settings.TrustedProxies, PublicURL: a.Settings.PublicURL,
+		People: a.People, Codes: a.desk != nil, Endpoints: a.endpoints, Resend: resend, Providers: a.providers, Limiter: limiter, Shed: httpapi.NewShed(httpapi.DefaultShed()), TrustedProxies: a.Settings.TrustedProxies, PublicURL: a.Settings.PublicURL,
 		EventChanged: a.loadIfServing, Restart: a.restart, Audit: a.auditEvent,
 		Catalog: a.Catalog, Inventory: a.Inventory, Booking: a.Booking, Ledger: a.Store, Commands: a.Batcher,
 		Identity: authenticator{a.Identity}, NewID: a.NewID, FieldKey: a.fieldKey(),

@@ -1,4 +1,4 @@
-// Package audit recomputes from what a shard has stored whether its promises were kept: I1–I7, I9 and I12, and whether
+// Package audit recomputes from what a shard has stored whether its promises were kept: I1–I7 and I9–I12, and whether
 // the rows agree with each other at all.
 //
 // The one idea: it is written from the invariants, not from the code that keeps them, and shares no query and no parser
@@ -7,7 +7,7 @@
 // tickets) and order by order (tickets, money, notices). What is still under way is reported as in flight, not as a fault.
 //
 // Start reading at Run, then claims.go for I1–I4, tickets.go for I3 and I7, money.go for I6, across.go for what ties orders
-// to each other, door.go for uses of tickets.
+// to each other, door.go for uses of tickets, room.go for the waiting room (I10, I11).
 package audit
 
 import (
@@ -29,6 +29,8 @@ type Options struct {
 	// Provider lists the payment provider's books. Defaults to nil: they are not compared. Where it has a Name (as every
 	// payment.Provider), only payments of that name are compared with it.
 	Provider payment.Lister
+	// Joins is the log of who has which number in waiting rooms. Defaults to nil: it is not compared.
+	Joins Joins
 	// Now is the instant at which holds are live or not. Defaults to 0: the database's clock.
 	Now ledger.Time
 }
@@ -43,7 +45,11 @@ const (
 	CheckI6         = "I6"
 	CheckI7         = "I7"
 	CheckI9         = "I9"
+	CheckI10        = "I10"
+	CheckI11        = "I11"
 	CheckI12        = "I12"
+	CheckDraw       = "draw"
+	CheckRoom       = "room"
 	CheckMoney      = "money"
 	CheckTickets    = "tickets"
 	CheckExchange   = "exchange"
@@ -64,7 +70,11 @@ var about = []struct{ name, says string }{
 	{CheckI6, "money agrees with tickets (orders)"},
 	{CheckI7, "paid means a ticket a place (orders)"},
 	{CheckI9, "limits and quotas are kept (counts)"},
+	{CheckI10, "nobody jumps the line (calls, entries)"},
+	{CheckI11, "no hold gets past the room (holds)"},
 	{CheckI12, "every change has its notice (orders)"},
+	{CheckDraw, "places are as the draw says (entries)"},
+	{CheckRoom, "rooms agree with who came in (rows)"},
 	{CheckMoney, "amounts add up (holds, payments)"},
 	{CheckTickets, "what became of a ticket agrees (tickets)"},
 	{CheckExchange, "an exchange takes what it marked (tickets)"},

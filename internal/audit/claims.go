@@ -2,6 +2,7 @@ package audit
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"onsale/internal/id"
@@ -16,6 +17,7 @@ type hall struct {
 	event  ledger.Event
 	layout *ledger.Layout
 	totals *eventTotals
+	foyer  *foyer
 
 	orders map[id.ID]*orderBrief
 	claims map[id.ID]*claim // holds live and sold
@@ -314,11 +316,6 @@ func availability(s ledger.Availability) string {
 	return s.String()
 }
 
-func sortedKeys[V any](m map[id.ID]V) []id.ID {
-	keys := make([]id.ID, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, cmp.Compare[id.ID])
-	return keys
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
+	return slices.Sorted(maps.Keys(m))
 }

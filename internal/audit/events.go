@@ -21,6 +21,12 @@ type byEvent struct {
 	history *table[historyRow]
 	tickets *table[ticketRow]
 	uses    *table[useRow]
+
+	rooms    *table[roomRow]
+	rules    *table[ruleRow]
+	calls    *table[callRow]
+	sessions *table[sessionRow]
+	codes    *table[codeRow]
 }
 
 // next is the smallest event that any of them has rows of, 0 at the end.
@@ -46,6 +52,21 @@ func (t *byEvent) next() id.ID {
 	if r := t.uses.peek(); r != nil {
 		take(r.event)
 	}
+	if r := t.rooms.peek(); r != nil {
+		take(r.event)
+	}
+	if r := t.rules.peek(); r != nil {
+		take(r.event)
+	}
+	if r := t.calls.peek(); r != nil {
+		take(r.event)
+	}
+	if r := t.sessions.peek(); r != nil {
+		take(r.event)
+	}
+	if r := t.codes.peek(); r != nil {
+		take(r.event)
+	}
 	return least
 }
 
@@ -62,6 +83,12 @@ func (a *audit) walkEvents() {
 		history: read(a.snap, `SELECT event_id, claim_id, history_id, was, becomes, seats, places, at FROM #history`+only+` ORDER BY event_id, claim_id, history_id`, scanHistory),
 		tickets: read(a.snap, `SELECT `+ticketColumns+` FROM #tickets`+only+` ORDER BY event_id, ticket_id`, scanTicket),
 		uses:    read(a.snap, `SELECT `+useColumns+` FROM #checkins`+only+` ORDER BY event_id, ticket_id, at`, scanUse),
+
+		rooms:    read(a.snap, `SELECT event_id, body FROM #rooms`+only+` ORDER BY event_id`, scanRoom),
+		rules:    read(a.snap, `SELECT `+ruleColumns+` FROM #room_rules`+only+` ORDER BY event_id, rule_id`, scanRule),
+		calls:    read(a.snap, `SELECT `+callColumns+` FROM #room_calls`+only+` ORDER BY event_id, call_id`, scanCall),
+		sessions: read(a.snap, `SELECT `+sessionColumns+` FROM #sessions`+only+` ORDER BY event_id, session_id`, scanSession),
+		codes:    read(a.snap, `SELECT `+codeColumns+` FROM #code_uses`+only+` ORDER BY event_id, lane, code, number`, scanCode),
 	}
 	for e := range events.all() {
 		for unknown := side.next(); unknown != 0 && unknown < e.id; unknown = side.next() {
@@ -89,6 +116,7 @@ func (a *audit) walkEvent(side *byEvent, e eventRow, known bool) {
 		h.readEvent(e)
 	}
 	a.saw(CheckReferences, 1)
+	h.readRoom(side)
 	h.slots = make([]slot, len(h.layout.Category))
 	h.areas = make([]areaCount, len(h.layout.Areas))
 	for i := range h.areas {

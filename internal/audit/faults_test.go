@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"onsale/internal/payment"
+	"onsale/internal/waitingroom"
 )
 
 // A fault is planted by SQL of both dialects ({name} is an id of the world, # the schema) or in the provider's list. The
@@ -13,7 +14,9 @@ type fault struct {
 	name string
 	sql  string
 	list func(w *world, l []payment.Payment) []payment.Payment
-	want string // the names of the checks, in the order of the report
+	// joins changes the log of joins of the event with a waiting room
+	joins func(w *world, l []waitingroom.Record) []waitingroom.Record
+	want  string // the names of the checks, in the order of the report
 }
 
 func listed(l []payment.Payment, pay string) *payment.Payment {
@@ -249,7 +252,7 @@ func faults() []fault {
 	all = append(all, rowFaults...)
 	all = append(all, referenceFaults...)
 	all = append(all, moneyFaults...)
-	for _, more := range [][]fault{shopMoneyFaults, ticketFaults, exchangeFaults, doorFaults, shopRowFaults, shopBooksFaults, formFaults, shopFine} {
+	for _, more := range [][]fault{shopMoneyFaults, ticketFaults, exchangeFaults, doorFaults, shopRowFaults, shopBooksFaults, formFaults, lineFaults, shopFine} {
 		all = append(all, more...)
 	}
 	return append(all, fine...)

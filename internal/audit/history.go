@@ -77,6 +77,9 @@ func (h *hall) chain(claimID id.ID, v *holdRow, rows iter.Seq[historyRow]) {
 	}
 	h.known1(h.known || v != nil, c.name)
 	h.agree(c)
+	if v != nil {
+		h.admitted(v, c.first.becomes == wordSold)
+	}
 }
 
 // givenBack ends the claim on some of its seats or places, each once. As long as not all of them are given back, the claim

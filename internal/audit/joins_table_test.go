@@ -49,7 +49,9 @@ func TestJoinsTable(t *testing.T) {
 			}
 			if !sorted {
 				for _, l := range lists {
-					slices.SortStableFunc(l, func(a, b waitingroom.Record) int { return cmp.Or(cmp.Compare(a.Lane, b.Lane), cmp.Compare(a.Number, b.Number)) })
+					slices.SortStableFunc(l, func(a, b waitingroom.Record) int {
+						return cmp.Or(cmp.Compare(a.Lane, b.Lane), cmp.Compare(a.Number, b.Number))
+					})
 				}
 			}
 			if sorted && len(lists[0]) != count || !slices.Equal(lists[0], lists[1]) {

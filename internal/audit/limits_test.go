@@ -62,13 +62,13 @@ func TestExchangesUnderALoweredLimit(t *testing.T) {
 		t.Error(render(t, &r))
 	}
 	w.exec(`UPDATE tickets SET customer_id = {regularc} WHERE ticket_id = {gift}; UPDATE limits SET count = 4 WHERE of_id = {matinee} AND count = 3;
-		DELETE FROM limits WHERE of_id = {matinee} AND subject = x'` + hex(w.names["otherc"]) + `'`)
+		DELETE FROM limits WHERE of_id = {matinee} AND subject = x'` + hexText(w.names["otherc"]) + `'`)
 	if r := w.audited(); len(r.Broken()) != 1 || r.Broken()[0] != CheckI9 {
 		t.Error(render(t, &r))
 	}
 }
 
-func hex(v id.ID) string {
+func hexText(v id.ID) string {
 	const digits = "0123456789abcdef"
 	text := customerSubject(v)
 	var b []byte

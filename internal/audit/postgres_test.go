@@ -34,7 +34,7 @@ func TestPostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = src.Close() }()
-	r, err := Run(t.Context(), src, Options{Provider: w.list, Now: *w.clock})
+	r, err := Run(t.Context(), src, Options{Provider: w.list, Joins: w.log, Now: *w.clock})
 	if err != nil || !r.OK() {
 		t.Fatal(err, render(t, &r))
 	}

@@ -11,7 +11,7 @@ import (
 
 const width = 80
 
-// Render writes the report as text, at most 80 columns wide. Its last line is "audit: ok" or "audit: broken".
+// Render writes the report as text, at most 80 columns wide. It ends with "audit: ok" or "audit: broken (…)".
 func (r *Report) Render(w io.Writer) error {
 	p := printer{w: bufio.NewWriter(w)}
 	what := "all events"
@@ -71,7 +71,7 @@ func (p *printer) broken(r *Report) {
 	if r.Good {
 		p.line("audit: ok")
 	} else {
-		p.line("audit: broken (%s)", strings.Join(r.Broken(), ", "))
+		p.wrap(fmt.Sprintf("audit: broken (%s)", strings.Join(r.Broken(), ", ")), "  ")
 	}
 }
 
@@ -120,6 +120,11 @@ func (p *printer) event(e *EventTotals) {
 		p.wrap(fmt.Sprintf("  places: %s, of them %s held, %s sold", thousands(a.Total), thousands(a.Held), thousands(a.Sold)), "    ")
 	}
 	p.wrap(fmt.Sprintf("  holds: %s live, %s of them run out", thousands(e.HoldsLive), thousands(e.HoldsUnswept)), "    ")
+	if m := e.Room; m != nil {
+		p.wrap(fmt.Sprintf("  waiting room: %s, %s; %s drawn, %s called, %s came in (%s in a second at most), %s inside (%s at most), %s codes used", m.Mode, m.Phase,
+			thousands(m.Drawn), thousands(m.Called), thousands(m.Entered), thousands(m.EnteredMax), thousands(m.Inside), thousands(m.InsideMax),
+			thousands(m.CodeUses)), "    ")
+	}
 	o := e.Orders
 	p.wrap(fmt.Sprintf("  orders: %s PAID, %s PENDING, %s FAILED, %s EXPIRED, %s REFUNDED",
 		thousands(o.Paid), thousands(o.Pending), thousands(o.Failed), thousands(o.Expired), thousands(o.Refunded)), "    ")

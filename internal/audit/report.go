@@ -72,12 +72,27 @@ type EventTotals struct {
 	Captured     int64        `json:"captured_minor"`
 	Refunded     int64        `json:"refunded_minor"`
 	Kept         int64        `json:"kept_minor"` // fees of refunds and exchanges
+	Room         *RoomTotals  `json:"room,omitempty"`
 }
 
 // RefundTotals are an event's refunds whose money is still to go back.
 type RefundTotals struct {
 	Requested int64 `json:"requested_count"`
 	Refused   int64 `json:"refused_count"` // finally, by the provider: people must look
+}
+
+// RoomTotals are an event's waiting room.
+type RoomTotals struct {
+	Mode       string `json:"mode"`
+	Phase      string `json:"phase"`
+	Joined     int64  `json:"joined_count"` // numbers that people have, where the log of joins was read
+	Drawn      int64  `json:"drawn_count"`
+	Called     int64  `json:"called_count"`
+	Entered    int64  `json:"entered_count"`
+	EnteredMax int64  `json:"entered_per_s_max"`
+	Inside     int64  `json:"inside_count"`
+	InsideMax  int64  `json:"inside_max"`
+	CodeUses   int64  `json:"code_use_count"`
 }
 
 // SeatTotals are an event's seats by state.

@@ -182,7 +182,7 @@ func scanBucket(r *sql.Rows, v *bucketRow) error {
 	return r.Scan(&v.area, &v.number, &v.capacity, &v.held, &v.sold)
 }
 
-const holdColumns = `hold_id, event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at, order_id, exchange_of, exchanged`
+const holdColumns = `hold_id, event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at, order_id, exchange_of, exchanged, session_id, offer_id`
 
 type holdRow struct {
 	id       id.ID
@@ -198,13 +198,15 @@ type holdRow struct {
 	order    id.ID
 	exchange id.ID  // the order it exchanges
 	places   string // the tickets of it
+	session  id.ID  // of the waiting room
+	offer    id.ID  // the wish it serves
 
 	lines     []line
 	exchanged []exchanged
 }
 
 func scanHold(r *sql.Rows, v *holdRow) error {
-	return r.Scan(&v.id, &v.event, &v.customer, &v.state, &v.area, &v.text, &v.draws, &v.currency, &v.created, &v.expires, &v.order, &v.exchange, &v.places)
+	return r.Scan(&v.id, &v.event, &v.customer, &v.state, &v.area, &v.text, &v.draws, &v.currency, &v.created, &v.expires, &v.order, &v.exchange, &v.places, &v.session, &v.offer)
 }
 
 type historyRow struct {

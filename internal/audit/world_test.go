@@ -29,6 +29,7 @@ type world struct {
 	list  books2
 	path  string // the file, where it is one
 	in    string // the event in which holds are made
+	log   joinLog
 
 	marked *ledger.Order // whose tickets are being exchanged in the end
 }
@@ -176,7 +177,7 @@ func (w *world) record(name string, o *ledger.Order, state ledger.PaymentState, 
 func (w *world) pass(d ledger.Duration) { *w.clock += ledger.Time(d) }
 
 func newWorld(t *testing.T, clock *ledger.Time, open func(now func() ledger.Time) ledger.Ledger) *world {
-	w := &world{t: t, clock: clock, names: map[string]id.ID{}, in: "event"}
+	w := &world{t: t, clock: clock, names: map[string]id.ID{}, in: "event", log: joinLog{}}
 	w.ids = id.NewGenerator(0, func() time.Time { return clock.Std() }, 0, nil)
 	w.l = open(func() ledger.Time { return *clock })
 	w.new("event")
@@ -188,6 +189,7 @@ func newWorld(t *testing.T, clock *ledger.Time, open func(now func() ledger.Time
 	w.shop()
 	w.sell()
 	w.shopUnderWay()
+	w.queue()
 	return w
 }
 

@@ -141,3 +141,14 @@ func unquoted(text string) string {
 	}
 	return text[1 : len(text)-1]
 }
+
+// Network is the network as which an address is limited: IPv4 alone, IPv6 its /64, one customer's line.
+func Network(a netip.Addr) netip.Prefix {
+	a = a.Unmap().WithZone("")
+	bits := a.BitLen()
+	if a.Is6() {
+		bits = 64
+	}
+	p, _ := a.Prefix(bits) // fails for no address alone, whose network is none
+	return p
+}

@@ -80,6 +80,8 @@ type Options struct {
 	EvidenceStore guard.EvidenceStore
 	// Limiter says who asks too often. nil: nobody does.
 	Limiter Limiter
+	// Shed bounds how many requests are under way; nil: nothing does.
+	Shed *Shed
 	// TrustedProxies are whose word on where a request comes from is believed.
 	TrustedProxies []netip.Prefix
 	// PublicURL is the origin under which browsers reach us, "https://tickets.example"; "" where it is not known: then

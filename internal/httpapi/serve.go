@@ -107,7 +107,11 @@ func (a *api) serve(rt route) http.Handler {
 				panic(http.ErrAbortHandler)
 			}
 		}()
-		err := a.prepare(rt, rec.Header(), r)
+		leave, err := a.enter(&rt, rec, r)
+		defer leave()
+		if err == nil {
+			err = a.prepare(rt, rec.Header(), r)
+		}
 		if err == nil {
 			err = rt.handle(rec, r)
 		}

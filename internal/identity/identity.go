@@ -128,7 +128,7 @@ func New(o Options) (*Verifier, error) {
 var Algorithms = []string{"EdDSA", "ES256", "RS256"}
 
 // reservedTyps are our own tokens that are no identities, whatever an operator configures (E4).
-var reservedTyps = []string{"onsale-admission+jwt", "admission+jwt", "queue+jwt", "ticket+jwt"}
+var reservedTyps = []string{"admission+jwt", "queue+jwt", "ticket+jwt"}
 
 // CheckTyp says what is wrong with a typ for identities, "" where nothing is.
 func CheckTyp(typ string) string {
