@@ -36,7 +36,10 @@ import (
 	"onsale/internal/outbox/mail/mailbox"
 	"onsale/internal/outbox/webhook"
 	"onsale/internal/payment"
+	"onsale/internal/presale"
 	"onsale/internal/redisclient"
+	"onsale/internal/waitingroom"
+	"onsale/internal/waitingroom/beacon"
 )
 
 // Names of what lies in a data folder.
@@ -78,7 +81,16 @@ type App struct {
 	Throwaway *identity.Throwaway // the demo's own issuer, nil otherwise
 	Provider  payment.Provider    // nil where the app was not opened for serving
 	Booking   *booking.Service
+	Rooms     *waitingroom.Service // and the parts below it: nil where the app was not opened for serving
+	Gate      *guard.Gate
+	Presale   *presale.Service
+	Waitlist  *booking.Waitlist
 	NewID     func(shard int) (id.ID, error)
+
+	joins    waitingroom.Log
+	beacon   *beacon.Beacon
+	blocks   *guard.Blocks
+	evidence *guard.Recorder
 
 	Mailbox *mailbox.Mailbox // where a demo's mails go, nil otherwise
 
@@ -334,6 +346,9 @@ type Settings struct {
 	TrustedProxies    []netip.Prefix // whose word on where a request comes from is believed
 	Rates             guard.Settings // the zero value limits nothing
 	Payment           PaymentSettings
+	Beacons           []beacon.Source // where public values of draws come from
+	ProofDifficulty   int             // of a proof of work in quiet times; 0 is the gate's own. Always 1 with a throw-away issuer
+	JoinQueueMax      int             // joins that may wait for the log. Defaults to waitingroom.JoinQueueMax
 	QueueMax          int
 	SubscribersMax    int
 	ShutdownGrace     time.Duration // how long requests under way may take to end. Defaults to 15 s

@@ -109,6 +109,7 @@ func (a *App) Serve(ctx context.Context) error {
 	}
 	a.ready.Store(false)
 	a.Inventory.Close() // ends the seat streams, which would not end by themselves
+	a.Rooms.Close()     // and those of lines
 	return errors.Join(err, shutdown(servers, cmp.Or(s.ShutdownGrace, 15*time.Second)))
 }
 
@@ -167,6 +168,9 @@ func (a *App) openServing(ctx context.Context, public net.Addr) error {
 			a.Log.ErrorContext(ctx, "alert: "+what, "booking", order.Text(id.Order), "error", err)
 		},
 	})
+	if err := a.openRooms(ctx); err != nil {
+		return err
+	}
 	if err := a.openWebhooks(); err != nil {
 		return err
 	}
@@ -214,12 +218,14 @@ func (a *App) handler() (http.Handler, error) {
 			return ticket.SigningKey(a.Keys, a.Provider.Mode() == payment.Test)
 		},
 		JWKS: func() ([]byte, error) {
-			return keys.JWKS(slices.Concat(a.Keys.Checking(keys.Ticket), a.Keys.Checking(keys.TicketTest)))
+			return keys.JWKS(slices.Concat(a.Keys.Checking(keys.Ticket), a.Keys.Checking(keys.TicketTest), a.Keys.Checking(keys.Admission)))
 		},
 		Door: door.New(door.Options{
 			Shard: shard{a}, Events: a.Catalog, Keys: func() ticket.PublicKeys { return ticket.CheckingKeys(a.Keys) }, Test: a.Provider.Mode() == payment.Test,
 		}),
-		Webhooks: webhooks, Observe: a.metrics.request, Demo: a.Settings.Demo, Data: shortPath(a.Settings.Data), Version: a.Settings.Version, Logger: a.Log,
+		Rooms: a.Rooms, Gate: a.Gate, Presale: a.Presale, Waitlist: a.Waitlist, Blocks: a.blocks, Evidence: a.evidence, EvidenceStore: a.Control.Evidence(),
+		ObserveHold: a.Rooms.ObserveHold,
+		Webhooks:    webhooks, Observe: a.metrics.request, Demo: a.Settings.Demo, Data: shortPath(a.Settings.Data), Version: a.Settings.Version, Logger: a.Log,
 	})
 	if err != nil || a.Mailbox == nil {
 		return api, err
@@ -264,6 +270,7 @@ func (a *App) background(ctx context.Context, work *sync.WaitGroup, lost func(er
 			}
 		})
 	})
+	a.waiting(ctx, work)
 	a.every(ctx, work, loadEvery, "loading events", a.loadEvents)
 	a.every(ctx, work, recoverEvery, "recovering bookings", func(ctx context.Context) error {
 		for { // after a hot sale there may be thousands of captures due: what a full round leaves need not wait
@@ -333,8 +340,10 @@ func (a *App) prepare(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	_, err = a.Store.NextExpiry(ctx) // where the ledger is away, no event was to blame
-	return err
+	if _, err = a.Store.NextExpiry(ctx); err != nil { // where the ledger is away, no event was to blame
+		return err
+	}
+	return a.roomsReady(ctx)
 }
 
 func (a *App) alertEvent(ctx context.Context, what string, event id.ID, err error) {

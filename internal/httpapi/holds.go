@@ -96,7 +96,11 @@ func (a *api) holdMake(w http.ResponseWriter, r *request) error {
 	if claim.Exchange, err = exchangeOf(body.Exchange); err != nil {
 		return err
 	}
+	asked := a.Now()
 	held, err := a.claim(r, names, claim, body)
+	if a.ObserveHold != nil {
+		a.ObserveHold(event, a.Now().Sub(asked), fault.CodeOf(err) == fault.Busy)
+	}
 	if err != nil {
 		return a.notLoaded(e, err)
 	}

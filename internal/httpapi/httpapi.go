@@ -67,6 +67,8 @@ type Options struct {
 	Roles     Roles // Defaults to People; where neither is there nobody has a role
 	// Rooms are the waiting rooms; nil: no event has one here.
 	Rooms Rooms
+	// ObserveHold hears of every request for a hold: how long it took, and whether it was refused as busy; may be nil.
+	ObserveHold func(event id.ID, took time.Duration, shed bool)
 	// Gate says who may join a line; nil: joins bring nothing, and nobody is blocked.
 	Gate *guard.Gate
 	// Presale knows who may join a lane that is not for everybody; nil: nobody.
