@@ -3,7 +3,11 @@ package booking
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"errors"
 	"log/slog"
+	"sync"
+	"time"
 
 	"onsale/internal/fault"
 	"onsale/internal/id"
@@ -25,6 +29,11 @@ type WaitlistOptions struct {
 	// waits or may claim, freed seats go to the line and not to the list (A23). nil: only what the ledger itself knows counts.
 	Line func(ctx context.Context, event id.ID) ([]ledger.LaneCount, error)
 
+	// Holder tells this worker from others. Defaults to a random text.
+	Holder string
+	// Tick replaces the ticker of Run, and Passed is told after each pass what it did; both are for tests.
+	Tick   <-chan time.Time
+	Passed func(Served, error)
 	Logger *slog.Logger // Defaults to slog.Default()
 }
 
@@ -37,13 +46,20 @@ type WaitlistOptions struct {
 // Start reading at Serve, then match.
 type Waitlist struct {
 	o WaitlistOptions
+
+	mu       sync.Mutex // one round at a time
+	memories map[id.ID]*memory
+	layouts  map[string]*ledger.Layout // by plan
 }
 
 // NewWaitlist makes one.
 func NewWaitlist(o WaitlistOptions) *Waitlist {
 	o.OfferTTL = cmp.Or(o.OfferTTL, OfferTTL)
 	o.Logger = cmp.Or(o.Logger, slog.Default())
-	return &Waitlist{o: o}
+	if o.Holder == "" {
+		o.Holder = rand.Text()
+	}
+	return &Waitlist{o: o, memories: map[id.ID]*memory{}, layouts: map[string]*ledger.Layout{}}
 }
 
 // A WishRequest is what a customer wishes for.
@@ -110,12 +126,28 @@ func (w *Waitlist) Withdraw(ctx context.Context, event, customer id.ID) (ledger.
 // Mine is a customer's newest wish for an event.
 //
 // Faults: wish_unknown.
-func (w *Waitlist) Mine(context.Context, id.ID, id.ID) (Standing, error) {
-	return Standing{}, fault.New(fault.WishUnknown, "")
+func (w *Waitlist) Mine(ctx context.Context, event, customer id.ID) (Standing, error) {
+	r := w.o.Shard.Ledger()
+	wish, err := r.WishOf(ctx, event, customer)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return Standing{}, fault.New(fault.WishUnknown, "")
+	}
+	if err != nil || wish.State != ledger.WishOffered {
+		return Standing{Wish: wish}, err
+	}
+	h, err := r.Hold(ctx, wish.Hold)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return Standing{Wish: wish}, nil
+	}
+	if err != nil {
+		return Standing{}, err
+	}
+	now, err := r.Now(ctx)
+	if err != nil || !h.Live(now) {
+		return Standing{Wish: wish}, err
+	}
+	return Standing{Wish: wish, Hold: &h}, nil
 }
-
-// Run serves every event that has a waitlist until ctx ends. Of all nodes one does it at a time, by a lease.
-func (w *Waitlist) Run(ctx context.Context) { <-ctx.Done() }
 
 // do is Service.do.
 func (w *Waitlist) do(ctx context.Context, c ledger.Command) (ledger.Result, error) {

@@ -102,6 +102,20 @@ func (m *Model) Events(context.Context) ([]Event, error) {
 	return all, nil
 }
 
+// Layout is that of an event's plan, as it came with the first event on it.
+func (m *Model) Layout(_ context.Context, planHash string) (*Layout, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, e := range m.events {
+		if l := e.layout; l.PlanHash == planHash {
+			l.Section, l.Category, l.Run = slices.Clone(l.Section), slices.Clone(l.Category), slices.Clone(l.Run)
+			l.Quality, l.Areas = slices.Clone(l.Quality), slices.Clone(l.Areas)
+			return &l, nil
+		}
+	}
+	return nil, ErrNotFound
+}
+
 // Snapshot is the picture of one event.
 func (m *Model) Snapshot(_ context.Context, event id.ID) (Snapshot, error) {
 	m.mu.Lock()

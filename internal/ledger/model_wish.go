@@ -347,8 +347,9 @@ func (m *Model) wishesWhere(which func(*Wish) bool, maxCount int, order func(a, 
 	return page(found, maxCount, order)
 }
 
-func byOrder(a, b Wish) int {
-	return cmp.Or(cmp.Compare(a.Order, b.Order), cmp.Compare(a.ID, b.ID))
+// servedFirst is the order of the list.
+func servedFirst(a, b Wish) int {
+	return cmp.Or(cmp.Compare(a.Offers, b.Offers), cmp.Compare(a.Order, b.Order), cmp.Compare(a.ID, b.ID))
 }
 
 func newestWishFirst(a, b Wish) int { return cmp.Compare(b.ID, a.ID) }
@@ -378,8 +379,9 @@ func (m *Model) WishOf(_ context.Context, event, customer id.ID) (Wish, error) {
 func (m *Model) Wishes(_ context.Context, event id.ID, state WishState, after WishCursor, maxCount int) ([]Wish, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	last := Wish{ID: after.Wish, Order: after.Order}
-	return m.wishesWhere(func(w *Wish) bool { return w.Event == event && w.State == state && byOrder(*w, last) > 0 }, maxCount, byOrder), nil
+	last := Wish{ID: after.Wish, Order: after.Order, Offers: after.Offers}
+	which := func(w *Wish) bool { return w.Event == event && w.State == state && servedFirst(*w, last) > 0 }
+	return m.wishesWhere(which, maxCount, servedFirst), nil
 }
 
 // WishesOfCustomer are one customer's.

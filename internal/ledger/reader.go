@@ -32,6 +32,8 @@ type Reader interface {
 	Event(ctx context.Context, event id.ID) (Event, error)
 	// Events are all rows.
 	Events(ctx context.Context) ([]Event, error)
+	// Layout is what the ledger knows of a seating plan. It never changes.
+	Layout(ctx context.Context, planHash string) (*Layout, error)
 	// Snapshot is the picture of one event at one instant, with its version.
 	Snapshot(ctx context.Context, event id.ID) (Snapshot, error)
 	// ChangesSince are the changes after a version, ascending, at most max. gap says that some are not kept any more, or

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -48,7 +49,7 @@ type Wish struct {
 	Sections   []int16 // none: any
 	Together   bool    // only neighbours
 	PriceMax   int64   // of one place, its total in minor units; 0: any
-	Order      int64   // the smaller goes first: the number in the line, else after all numbers in the order of coming
+	Order      int64   // the number in the line, else after all numbers in the order of coming. See WishCursor.Compare
 	Hold       id.ID   // the last offer, 0 none
 	Offers     int
 	Created    Time
@@ -69,14 +70,21 @@ func (w *Wish) Wants(e *Event, category, section int16) bool {
 		(w.PriceMax == 0 || e.Price(category).Total <= w.PriceMax)
 }
 
-// A WishCursor is where a page of wishes ends. The zero value begins.
+// A WishCursor is a place on the list, and where a page of wishes ends. The zero value begins.
 type WishCursor struct {
-	Order int64
-	Wish  id.ID
+	Offers int
+	Order  int64
+	Wish   id.ID
 }
 
-// Cursor is the wish's own place on the list.
-func (w *Wish) Cursor() WishCursor { return WishCursor{w.Order, w.ID} }
+// Cursor is the wish's place on the list.
+func (w *Wish) Cursor() WishCursor { return WishCursor{w.Offers, w.Order, w.ID} }
+
+// Compare says which place is served first: who has had fewer offers (what somebody does not take is passed on to the next),
+// then who has the smaller Order, then who came first.
+func (c WishCursor) Compare(o WishCursor) int {
+	return cmp.Or(cmp.Compare(c.Offers, o.Offers), cmp.Compare(c.Order, o.Order), cmp.Compare(c.Wish, o.Wish))
+}
 
 // ReturnedPlaces are what is promised to an event's waitlist and not offered to anybody yet.
 type ReturnedPlaces struct {
@@ -89,7 +97,7 @@ type Wishing interface {
 	Wish(ctx context.Context, wish id.ID) (Wish, error)
 	// WishOf is a customer's newest wish for an event.
 	WishOf(ctx context.Context, event, customer id.ID) (Wish, error)
-	// Wishes are an event's in a state, in the order in which they are served (Order, ID), after a place on the list, at most max.
+	// Wishes are an event's in a state, in the order in which they are served, after a place on the list, at most max.
 	Wishes(ctx context.Context, event id.ID, state WishState, after WishCursor, max int) ([]Wish, error)
 	// WishesOfCustomer are one customer's, newest first, before the given id (0: from the newest), at most max.
 	WishesOfCustomer(ctx context.Context, customer, before id.ID, max int) ([]Wish, error)

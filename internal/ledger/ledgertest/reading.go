@@ -12,6 +12,12 @@ import (
 )
 
 var readingScenarios = []scenario{
+	{"the layout is as it came with the event", func(w *world) {
+		l, err := w.ledger.Layout(context.Background(), planHash)
+		w.same("the layout", []any{l, err}, []any{hallLayout(), error(nil)})
+		_, err = w.ledger.Layout(context.Background(), "none")
+		w.same("no such plan", isNotFound(err), true)
+	}},
 	{"what is not there is not found", func(w *world) {
 		ctx := context.Background()
 		_, errEvent := w.ledger.Event(ctx, 999)

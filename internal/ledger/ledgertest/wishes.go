@@ -468,7 +468,16 @@ var wishScenarios = []scenario{
 			}
 		}
 		w.same("the order", served, []id.ID{first.Wish.ID, second.Wish.ID, third.Wish.ID})
-		_, err := w.ledger.WishOf(ctx, otherEvent, alice)
+		w.returned(0)
+		c := w.offer(&first.Wish, 0)
+		w.given(c)
+		w.given(ledger.Release{Hold: c.Hold, Customer: bob})
+		w.given(ledger.SettleWish{Wish: first.Wish.ID})
+		page, err := w.ledger.Wishes(ctx, mainEvent, ledger.WishWaiting, ledger.WishCursor{}, 5)
+		if err != nil || len(page) != 3 || page[0].ID != second.Wish.ID || page[2].ID != first.Wish.ID {
+			w.Errorf("who lets an offer lapse goes behind those who had none: %+v, %v", page, err)
+		}
+		_, err = w.ledger.WishOf(ctx, otherEvent, alice)
 		w.same("none", isNotFound(err), true)
 		of, err := w.ledger.WishesOfCustomer(ctx, alice, 0, 5)
 		w.same("alice's", []any{len(of), err}, []any{1, error(nil)})

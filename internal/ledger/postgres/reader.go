@@ -165,6 +165,13 @@ func (r *reader) Events(ctx context.Context) ([]ledger.Event, error) {
 	}, sqlEvent+` ORDER BY event_id`)
 }
 
+// Layout implements ledger.Reader.
+func (r *reader) Layout(ctx context.Context, planHash string) (*ledger.Layout, error) {
+	var body []byte
+	return one(ctx, r.pool, []any{&body}, func() (*ledger.Layout, error) { return decide.DecodeLayout(body) },
+		`SELECT body FROM shard.layouts WHERE plan_hash = $1`, planHash)
+}
+
 // Snapshot implements ledger.Reader. One REPEATABLE READ transaction is one instant.
 func (r *reader) Snapshot(ctx context.Context, event id.ID) (s ledger.Snapshot, err error) {
 	tx, err := r.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})

@@ -292,8 +292,8 @@ func (r *reader) WishOf(ctx context.Context, event, customer id.ID) (ledger.Wish
 
 // Wishes implements ledger.Reader.
 func (r *reader) Wishes(ctx context.Context, event id.ID, state ledger.WishState, after ledger.WishCursor, most int) ([]ledger.Wish, error) {
-	return r.wishes(ctx, `w.event_id = $1 AND w.state = $2 AND (w.line_order, w.wish_id) > ($3::bigint, $4::bigint) ORDER BY w.line_order, w.wish_id LIMIT $5`,
-		int64(event), int16(state), after.Order, int64(after.Wish), clip(most))
+	return r.wishes(ctx, `w.event_id = $1 AND w.state = $2 AND (w.offer_count, w.line_order, w.wish_id) > ($3::integer, $4::bigint, $5::bigint)
+	    ORDER BY w.offer_count, w.line_order, w.wish_id LIMIT $6`, int64(event), int16(state), int32(after.Offers), after.Order, int64(after.Wish), clip(most))
 }
 
 // WishesOfCustomer implements ledger.Reader.

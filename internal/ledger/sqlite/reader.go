@@ -64,6 +64,14 @@ func (r *reader) Events(ctx context.Context) ([]ledger.Event, error) {
 		`SELECT `+eventColumns+` FROM events ORDER BY event_id`)
 }
 
+func (r *reader) Layout(ctx context.Context, planHash string) (*ledger.Layout, error) {
+	var body []byte
+	if err := r.db.QueryRowContext(ctx, `SELECT body FROM layouts WHERE plan_hash = ?`, planHash).Scan(&body); err != nil {
+		return nil, found(err)
+	}
+	return decide.DecodeLayout(body)
+}
+
 func (r *reader) Snapshot(ctx context.Context, event id.ID) (s ledger.Snapshot, err error) {
 	tx, err := r.db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true}) // one read transaction: one instant
 	if err != nil {

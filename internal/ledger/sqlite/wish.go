@@ -44,8 +44,8 @@ func (r *reader) WishOf(ctx context.Context, event, customer id.ID) (ledger.Wish
 
 // Wishes implements ledger.Reader.
 func (r *reader) Wishes(ctx context.Context, event id.ID, state ledger.WishState, after ledger.WishCursor, most int) ([]ledger.Wish, error) {
-	return r.wishes(ctx, `event_id = ? AND state = ? AND (line_order, wish_id) > (?, ?) ORDER BY line_order, wish_id LIMIT ?`,
-		int64(event), int64(state), after.Order, int64(after.Wish), most)
+	return r.wishes(ctx, `event_id = ? AND state = ? AND (offer_count, line_order, wish_id) > (?, ?, ?) ORDER BY offer_count, line_order, wish_id LIMIT ?`,
+		int64(event), int64(state), after.Offers, after.Order, int64(after.Wish), most)
 }
 
 // WishesOfCustomer implements ledger.Reader.

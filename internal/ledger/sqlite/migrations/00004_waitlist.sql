@@ -17,7 +17,7 @@ CREATE TABLE wishes (
   sections    TEXT    NOT NULL,          -- a list of numbers; []: any
   together    INTEGER NOT NULL,
   price_max   INTEGER NOT NULL,          -- 0: any
-  line_order  INTEGER NOT NULL,          -- the smaller goes first
+  line_order  INTEGER NOT NULL,          -- of those with as many offers the smaller goes first
   hold_id     INTEGER NOT NULL,          -- the last offer, 0 none
   offer_count INTEGER NOT NULL,
   created_at  INTEGER NOT NULL,
@@ -27,4 +27,4 @@ CREATE TABLE wishes (
 -- A customer waits, or is offered something, once an event.
 CREATE UNIQUE INDEX wishes_one_open ON wishes (event_id, customer_id) WHERE state IN (1, 2);
 CREATE INDEX wishes_customer ON wishes (customer_id, event_id, wish_id);
-CREATE INDEX wishes_line ON wishes (event_id, state, line_order, wish_id);
+CREATE INDEX wishes_line ON wishes (event_id, state, offer_count, line_order, wish_id);
