@@ -55,8 +55,9 @@ type runner struct {
 	held    bool
 	renewed ledger.Time
 
-	events []id.ID
-	listed ledger.Time // when they were, 0: not yet
+	events   []id.ID
+	listed   ledger.Time    // when they were, 0: not yet
+	finished map[id.ID]bool // events whose sale is over, and nobody is on their list
 }
 
 // pass is one round for every event, where this process holds the lease.
@@ -73,7 +74,7 @@ func (r *runner) pass(ctx context.Context) (all Served, err error) {
 		r.renewed = now
 	}
 	if r.listed == 0 || now >= r.listed+eventsEvery || now < r.listed {
-		if err := r.list(ctx); err != nil {
+		if err := r.list(ctx, now); err != nil {
 			return all, err
 		}
 		r.listed = now
@@ -96,20 +97,46 @@ func (d *Served) add(o Served) {
 	d.Turned, d.More = d.Turned || o.Turned, d.More || o.More
 }
 
-// list finds the events to serve: those that have a waitlist, and those whose freed places still go to one.
-func (r *runner) list(ctx context.Context) error {
+// list finds the events to serve: those that have a waitlist, and those whose freed places still go to one. Where the sale is
+// over, only until nobody is on the list any more.
+func (r *runner) list(ctx context.Context, now ledger.Time) error {
 	all, err := r.o.Shard.Ledger().Events(ctx)
 	if err != nil {
 		return err
 	}
 	r.events = r.events[:0]
-	for _, e := range all {
-		if e.Waitlist || e.Returns == ledger.ReturnsWaitlist {
+	finished := map[id.ID]bool{}
+	for i := range all {
+		e := &all[i]
+		if !e.Waitlist && e.Returns != ledger.ReturnsWaitlist {
+			continue
+		}
+		if saleOver(e, now) {
+			if finished[e.ID] = r.finished[e.ID]; !finished[e.ID] {
+				open, err := r.anyOpen(ctx, e.ID)
+				if err != nil {
+					return err
+				}
+				finished[e.ID] = !open
+			}
+		}
+		if !finished[e.ID] {
 			r.events = append(r.events, e.ID)
 		}
 	}
+	r.finished = finished
 	r.forget(r.events)
 	return nil
+}
+
+func (w *Waitlist) anyOpen(ctx context.Context, event id.ID) (bool, error) {
+	for _, state := range []ledger.WishState{ledger.WishOffered, ledger.WishWaiting} {
+		found, err := w.o.Shard.Ledger().Wishes(ctx, event, state, ledger.WishCursor{}, 1)
+		if err != nil || len(found) > 0 {
+			return true, err
+		}
+	}
+	return false, nil
 }
 
 // forget lets go of what is remembered of events that are not served any more.

@@ -85,7 +85,7 @@ func (s *serving) round(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.event.State == ledger.Ended || s.event.State == ledger.Cancelled || s.event.SaleCloses <= s.now {
+	if saleOver(&s.event, s.now) {
 		if changed {
 			err = s.settle(ctx, ledger.WishWaiting, func(context.Context, *ledger.Wish) (bool, error) { return true, nil })
 		}
@@ -118,6 +118,11 @@ func (s *serving) round(ctx context.Context) error {
 	err = s.serve(ctx, waits)
 	s.remember(version, changed, err)
 	return err
+}
+
+// saleOver says that an event's sale has ended for good.
+func saleOver(e *ledger.Event, now ledger.Time) bool {
+	return e.State == ledger.Ended || e.State == ledger.Cancelled || e.SaleCloses <= now
 }
 
 // changed says whether anything may have happened to the event since the last whole round.

@@ -112,7 +112,8 @@ type SeatChange struct {
 	Expires Time
 }
 
-// An AreaChange is how many places of an area are neither held nor sold nor returned.
+// An AreaChange is how many places of an area are neither held nor sold nor returned. There is one also where only what is
+// returned has changed.
 type AreaChange struct {
 	Area int32
 	Free int32

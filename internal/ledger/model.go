@@ -285,8 +285,9 @@ func (m *Model) remember(customer id.ID, operation string, key Key, subject id.I
 // Changes: an event's picture before a batch is compared with the one after it.
 
 type modelPicture struct {
-	seats []SeatState
-	free  []int32
+	seats    []SeatState
+	free     []int32
+	returned []int32
 }
 
 func (m *Model) pictures() map[id.ID]modelPicture {
@@ -295,6 +296,7 @@ func (m *Model) pictures() map[id.ID]modelPicture {
 		p := modelPicture{seats: m.seatStates(e)}
 		for area := range e.layout.Areas {
 			p.free = append(p.free, int32(m.areaFree(e, int32(area))))
+			p.returned = append(p.returned, int32(e.areas[area].returned))
 		}
 		all[e.ID] = p
 	}
@@ -312,7 +314,7 @@ func (m *Model) changesSince(before map[id.ID]modelPicture, configured map[id.ID
 			}
 		}
 		for i, free := range after[event].free {
-			if old := before[event].free; i < len(old) && old[i] != free {
+			if old := before[event]; i < len(old.free) && (old.free[i] != free || old.returned[i] != after[event].returned[i]) {
 				c.Areas = append(c.Areas, AreaChange{int32(i), free})
 			}
 		}

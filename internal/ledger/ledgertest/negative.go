@@ -16,10 +16,11 @@ import (
 
 // Negative shows that each guard of the decisions is needed: a short history in which nothing is wrong with the guard in
 // force, and in which what is stored is wrong without it. The ledgers that open makes must have their own last lines (the
-// unique indexes orders_one_per_hold and tickets_one_per_seat) taken away, since those would hide what the guard does.
+// unique indexes orders_one_per_hold, tickets_one_per_seat and wishes_one_open) taken away, since those would hide what the
+// guard does.
 func Negative(t *testing.T, open Open) {
 	shown := map[decide.Guard]bool{}
-	for _, c := range slices.Concat(controls, shopControls, roomControls) {
+	for _, c := range slices.Concat(controls, shopControls, roomControls, wishControls) {
 		shown[c.guard] = true
 		t.Run(string(c.guard), func(t *testing.T) {
 			if err := c.run(t, open, false); err != nil {

@@ -23,7 +23,7 @@ func TestNegativeControls(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close(ctx)
-		if _, err := conn.Exec(ctx, `DROP INDEX IF EXISTS shard.orders_one_per_hold, shard.tickets_one_per_seat, shard.sessions_number`); err != nil {
+		if _, err := conn.Exec(ctx, `DROP INDEX IF EXISTS shard.orders_one_per_hold, shard.tickets_one_per_seat, shard.sessions_number, shard.wishes_one_open`); err != nil {
 			t.Fatal(err)
 		}
 		return h

@@ -20,7 +20,7 @@ func TestNegativeControls(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		for _, index := range []string{"orders_one_per_hold", "tickets_one_per_seat", "sessions_number"} {
+		for _, index := range []string{"orders_one_per_hold", "tickets_one_per_seat", "sessions_number", "wishes_one_open"} {
 			if _, err := db.Exec(`DROP INDEX ` + index); err != nil {
 				t.Fatal(err)
 			}
