@@ -213,6 +213,18 @@ func (s *serving) turnToList(ctx context.Context, first []ledger.Wish) error {
 			return err
 		}
 	}
+	if s.event.Room.Mode != ledger.RoomOff { // the ledger decides; but to ask it in vain would hold everybody up
+		room, err := s.o.Shard.Ledger().Room(ctx, s.event.ID)
+		if errors.Is(err, ledger.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !room.LineEmpty(&s.event.Room, line, s.now) {
+			return nil
+		}
+	}
 	snapshot, err := s.o.Shard.Ledger().Snapshot(ctx, s.event.ID)
 	if err != nil {
 		return err

@@ -65,6 +65,10 @@ func textProblem(c Command) string {
 		add("reason", c.Reason)
 	case AddWish:
 		addKey(c.Key)
+	case SetReturns:
+		for _, c := range c.Line {
+			add("line", c.Lane)
+		}
 	case RoomCommit:
 		add("commitment", c.Commitment)
 		add("source", c.Source)

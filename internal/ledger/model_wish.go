@@ -309,6 +309,9 @@ func (m *Model) setReturns(c SetReturns) Result {
 	case c.Returns == ReturnsWaitlist && !e.Waitlist:
 		return refuse(fault.Conflict, "the event has no waitlist")
 	}
+	if _, r := m.roomOf(e.ID); c.Returns == ReturnsWaitlist && !r.LineEmpty(&e.Room, c.Line, m.now) {
+		return refuse(fault.Conflict, "somebody is left in the line")
+	}
 	e.Returns = c.Returns
 	m.publishEvent(e)
 	return Result{}

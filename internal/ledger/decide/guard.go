@@ -35,6 +35,7 @@ const (
 	GuardOfferFits     Guard = "offer-fits"     // A23: nobody is offered what they do not want
 	GuardOneWish       Guard = "one-wish"       // A23: a customer waits once
 	GuardOfferMax      Guard = "offer-max"      // A23: offers to one person are bounded
+	GuardLineFirst     Guard = "line-first"     // A23: the line goes before the list
 	GuardSession       Guard = "session"        // I11: a hold needs a live session while the room is not off
 	GuardRate          Guard = "rate"           // I10: at most R enter in a second
 	GuardActive        Guard = "active-max"     // I10: at most ActiveMax are inside
@@ -51,6 +52,6 @@ var Guards = []Guard{
 	GuardDocument, GuardQuota, GuardWindow, GuardCustomer, GuardCancelled, GuardReturned, GuardExtend,
 	GuardRefundOnce, GuardRefundAmount, GuardRefundCaptured, GuardExchangeMark, GuardExchangeValid, GuardReleaseEpoch,
 	GuardTransferValid, GuardCheckInOnce,
-	GuardOfferReturned, GuardOfferFits, GuardOneWish, GuardOfferMax,
+	GuardOfferReturned, GuardOfferFits, GuardOneWish, GuardOfferMax, GuardLineFirst,
 	GuardSession, GuardRate, GuardActive, GuardNumberOnce, GuardCalled, GuardKnockOrder, GuardCodeMax, GuardHoldRest,
 }

@@ -55,6 +55,10 @@ func CheckText(c ledger.Command) error {
 		t.text("reason", c.Reason)
 	case ledger.AddWish:
 		t.key(c.Key)
+	case ledger.SetReturns:
+		for _, c := range c.Line {
+			t.text("line", c.Lane)
+		}
 	default:
 		t.room(c)
 	}

@@ -463,6 +463,15 @@ func (w *Work) setReturns(c ledger.SetReturns) (ledger.Result, error) {
 	case c.Returns == ledger.ReturnsWaitlist && !e.Waitlist:
 		return ledger.Result{}, fault.New(fault.Conflict, "the event has no waitlist")
 	}
+	if c.Returns == ledger.ReturnsWaitlist && e.Room.Mode != ledger.RoomOff {
+		_, room, err := w.roomOf(c.Event)
+		if err != nil {
+			return ledger.Result{}, err
+		}
+		if !room.LineEmpty(&e.Room, c.Line, w.Now) && on(GuardLineFirst) {
+			return ledger.Result{}, fault.New(fault.Conflict, "somebody is left in the line")
+		}
+	}
 	w.eventSet(e)
 	e.Returns = c.Returns
 	w.eventNotice(e)

@@ -4,6 +4,7 @@ package ledgertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -43,6 +44,16 @@ var wishControls = []control{
 		}
 		if len(waiting) != 1 {
 			return fmt.Errorf("A23: alice waits %d times", len(waiting))
+		}
+		return nil
+	}},
+	{decide.GuardLineFirst, func(w *world) []ledger.Command {
+		w.line()
+		w.openLine(3)
+		return []ledger.Command{ledger.SetReturns{Event: mainEvent, Returns: ledger.ReturnsWaitlist}}
+	}, func(w *world, _ []ledger.Command) error {
+		if e := w.snapshot(mainEvent).Event; e.Returns == ledger.ReturnsWaitlist {
+			return errors.New("A23: three wait in the line, and freed seats go to the list")
 		}
 		return nil
 	}},

@@ -3,6 +3,7 @@ package ledgertest
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"onsale/internal/fault"
 	"onsale/internal/id"
@@ -75,6 +76,26 @@ func (w *world) wantReturned(areas ...int32) {
 		w.Fatal(err)
 	}
 	w.same("returned places", r.Areas, areas)
+}
+
+// line gives the main event a waiting room.
+func (w *world) line() {
+	w.Helper()
+	w.set(func(e *ledger.Event) {
+		e.Room = ledger.RoomRule{Mode: ledger.RoomOn, Opens: start, Arrival: true, Rate: 10, ActiveMax: 10}
+	})
+}
+
+// openLine opens it for the first so many who came.
+func (w *world) openLine(n int64) {
+	w.Helper()
+	w.given(ledger.RoomCommit{Event: mainEvent})
+	w.given(ledger.RoomNumbers{Event: mainEvent, Lane: ledger.LaneDefault, Upto: 10})
+	w.given(ledger.RoomFreeze{Event: mainEvent, Lanes: lineOf(n), ListHash: strings.Repeat("0", 64)})
+}
+
+func lineOf(n int64) []ledger.LaneCount {
+	return []ledger.LaneCount{{Lane: ledger.LaneDefault, Count: n}}
 }
 
 // aWish is a wish with its notices.
@@ -445,6 +466,39 @@ var wishScenarios = []scenario{
 		w.again(c)
 		c.Returns = ledger.ReturnsWaitlist
 		w.no(fault.Conflict, c)
+	}},
+	{"A23: the line goes before the list", func(w *world) {
+		list := ledger.SetReturns{Event: mainEvent, Returns: ledger.ReturnsWaitlist}
+		w.line()
+		w.no(fault.Conflict, list) // the room has not opened yet
+		w.openLine(3)
+		w.no(fault.Conflict, list) // three wait
+		w.pass(minute)
+		w.given(ledger.Advance{Event: mainEvent, Joined: lineOf(3), Available: 50})
+		w.pass(second)
+		w.given(ledger.Advance{Event: mainEvent, Joined: lineOf(3), Available: 50})
+		w.no(fault.Conflict, list) // they are called, and may come
+		enter := ledger.Enter{Session: w.id(), Event: mainEvent, Customer: alice, Lane: ledger.LaneDefault}
+		w.given(enter)
+		w.no(fault.Conflict, list)
+		for range 14 { // their turns pass; the room calls nobody more
+			w.pass(10 * second)
+			for range 10 {
+				w.pass(second)
+				w.given(ledger.Advance{Event: mainEvent, Joined: lineOf(3), Available: 50})
+			}
+		}
+		ahead := list
+		ahead.Line = lineOf(4)
+		w.no(fault.Conflict, ahead) // one more has joined, as the sender knows
+		w.reopen()
+		w.ok(list, anEvent...)
+	}},
+	{"A23: a room that is closed for good has no line", func(w *world) {
+		w.line()
+		w.openLine(3)
+		w.set(func(e *ledger.Event) { e.Room.Closed = true })
+		w.ok(ledger.SetReturns{Event: mainEvent, Returns: ledger.ReturnsWaitlist}, anEvent...)
 	}},
 	{"A23: wishes are read in the order in which they are served", func(w *world) {
 		ctx := context.Background()

@@ -144,6 +144,9 @@ func (s *lockset) command(c ledger.Command) {
 	case ledger.SetReturns:
 		s.exclusive = true
 		s.events.add(c.Event)
+		if e, ok := s.facts.events.Get(c.Event); ok && e.Room.Mode != ledger.RoomOff && c.Returns == ledger.ReturnsWaitlist {
+			s.room(c.Event)
+		}
 	default:
 		s.roomCommand(c)
 	}
