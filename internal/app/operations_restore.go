@@ -222,9 +222,13 @@ func (a *App) placeDatabases(ctx context.Context, archive *backup.Archive, o Res
 	if _, err := os.Stat(a.path(SandboxFile)); errors.Is(err, fs.ErrNotExist) {
 		names = append(names, SandboxFile)
 	}
+	names = append(names, JoinsFolder)
+	if err := os.RemoveAll(a.path(JoinsFolder)); err != nil { // of an attempt that was interrupted
+		return err
+	}
 	for _, name := range names {
 		err := os.Rename(filepath.Join(staging, name), a.path(name))
-		if err != nil && !(name == SandboxFile && errors.Is(err, fs.ErrNotExist)) {
+		if err != nil && !((name == SandboxFile || name == JoinsFolder) && errors.Is(err, fs.ErrNotExist)) {
 			return err
 		}
 		if err := o.reached("placed " + name); err != nil {

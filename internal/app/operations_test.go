@@ -323,7 +323,7 @@ func TestInterruptedRestore(t *testing.T) {
 	into := settings(folder(t))
 	copyFile(t, filepath.Join(s.Data, masterFile), filepath.Join(into.Data, masterFile))
 	power := errors.New("the power is off")
-	for _, at := range []string{"begun", "unpacked", "filled", "placed " + controlFile, "placed " + ShardFile, "erased", "compared", "unmarked"} {
+	for _, at := range []string{"begun", "unpacked", "filled", "placed " + controlFile, "placed " + ShardFile, "placed " + JoinsFolder, "erased", "compared", "unmarked"} {
 		_, err := Restore(t.Context(), into, RestoreOptions{File: file, reached: func(step string) error {
 			if step == at {
 				return power

@@ -9,6 +9,7 @@ import (
 
 	"onsale/internal/id"
 	"onsale/internal/ledger"
+	"onsale/internal/ledger/decide"
 )
 
 // How far numbers jump. All are far more than a house can use between a backup and its restoring, and so small that a
@@ -20,6 +21,11 @@ const (
 	fenceJump    = 1 << 20 // of leases and node numbers: who had one before is refused
 	historyJump  = 1 << 20 // of the number of history rows in PostgreSQL, which are cached by connections
 	sequenceJump = ledger.RestoredSequenceJump
+
+	// numbersJump is of the numbers of each line. Those that it makes void take their turns with the others, so it is no more
+	// than a large sale gives out within the hour between two backups. Whoever has a number from beyond it (a line that
+	// grew by more) is refused where somebody else entered with the same, and joins again.
+	numbersJump = 1 << 18
 )
 
 // IDMargin is how far behind the machine that is lost this machine's clock may be: ids begin that much later than now.
@@ -70,7 +76,36 @@ func aheadShard(ctx context.Context, db querier, n names, j Jump) error {
 			return fmt.Errorf("jumping ahead: %w: %s", err, statement)
 		}
 	}
-	return nil
+	return raiseRooms(ctx, db, n)
+}
+
+// raiseRooms jumps over the numbers that lines may have given out: signed queue tickets have them. A room that opened after the
+// backup is not in it.
+func raiseRooms(ctx context.Context, db querier, n names) error {
+	for after := int64(-1); ; {
+		page, err := documents(ctx, db, n, document{table: "rooms", key: "event_id", column: "body"}, after)
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for _, row := range page {
+			after = row.key
+			room, err := decide.DecodeRoom(row.text, id.ID(row.key))
+			if err != nil {
+				return err
+			}
+			for i := range room.Lanes {
+				room.Lanes[i].HighWater = min(room.Lanes[i].HighWater+numbersJump, ledger.RoomNumbersMax)
+			}
+			text, err := decide.EncodeRoom(room)
+			if err != nil {
+				return err
+			}
+			_, err = db.ExecContext(ctx, fmt.Sprintf(`UPDATE %s SET body = %s, version = version + 1 WHERE event_id = %d`, n.t("rooms"), n.arg(1), row.key), text)
+			if err != nil {
+				return err
+			}
+		}
+	}
 }
 
 // aheadControl jumps over ids, node numbers and versions of events, and marks the database as not restored to the end.

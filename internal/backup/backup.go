@@ -2,7 +2,8 @@
 //
 // The one idea: a backup is consistent in the sense that matters, that a reference always leads somewhere. The shard names
 // customers and events, which lie in the control database and were written there before; so the shard is read first and the
-// control database after it, and last the sandbox's books, which the shard's payments name. What was written in between
+// control database after it, and last the sandbox's books, which the shard's payments name, and the log of joins, whose
+// numbers its sessions name. What was written in between
 // stands in the later ones without anybody naming it, and does no harm. PostgreSQL has both in one database: there it is one
 // transaction.
 //
@@ -37,7 +38,7 @@ const Format = 1
 // Limits of what is read back.
 const (
 	ManifestBytesMax = 256 << 20 // a million erasures have 60 MB
-	PartsMax         = 1000
+	PartsMax         = 20_000    // one for each event that ever had a line
 )
 
 // Names of the parts of a SQLite backup, which are those of the data folder.
@@ -45,6 +46,7 @@ const (
 	ShardPart   = "shard.db"
 	ControlPart = "control.db"
 	SandboxPart = "sandbox.db"
+	JoinsPart   = "joins" // a folder: the log of joins, a part for each event; of PostgreSQL the control database has it
 )
 
 // Names of what is migrated, each with numbers of its own.
@@ -159,6 +161,9 @@ func Make(ctx context.Context, o Options) (_ Manifest, err error) {
 	}
 	if err == nil {
 		err = gatherSandbox(ctx, &m, scratch, o)
+	}
+	if err == nil {
+		err = gatherJoins(ctx, &m, scratch, o)
 	}
 	if err != nil {
 		return Manifest{}, fmt.Errorf("backup %s: %w", o.File, err)

@@ -23,9 +23,13 @@ import (
 	"onsale/internal/id"
 	"onsale/internal/identity"
 	"onsale/internal/keys"
+	"onsale/internal/ledger"
+	"onsale/internal/ledger/decide"
 	"onsale/internal/ledger/postgres"
 	"onsale/internal/ledger/sqlite"
 	"onsale/internal/pgserver"
+	"onsale/internal/waitingroom"
+	"onsale/internal/waitingroom/joinlog"
 )
 
 // childStep, where it is set, makes this test program back a folder up, say how far it is, and stop at one step for ever.
@@ -133,6 +137,37 @@ func (h *house) number(query string) (n int64) {
 	return n
 }
 
+func (h *house) text(query string) (s string) {
+	h.t.Helper()
+	must(h.t, h.shard.QueryRowContext(h.t.Context(), h.q(query)).Scan(&s))
+	return s
+}
+
+// join writes joins into the log, as a server does that runs meanwhile.
+func (h *house) join(event id.ID, customers ...int) {
+	h.t.Helper()
+	l, err := joinlog.Open(filepath.Join(h.data, JoinsPart))
+	must(h.t, err)
+	defer l.Close()
+	for _, c := range customers {
+		_, err := l.Append(h.t.Context(), []waitingroom.Record{{Event: event, Customer: id.ID(c), Number: int64(c), Drawn: true}})
+		must(h.t, err)
+	}
+}
+
+// joins are the customers of a line.
+func (h *house) joins(event id.ID) (customers []id.ID) {
+	h.t.Helper()
+	l, err := joinlog.Open(filepath.Join(h.data, JoinsPart))
+	must(h.t, err)
+	defer l.Close()
+	must(h.t, l.Replay(h.t.Context(), event, true, func(r waitingroom.Record) error {
+		customers = append(customers, r.Customer)
+		return nil
+	}))
+	return customers
+}
+
 func (h *house) options(file string) Options {
 	return Options{File: file, Data: h.data, Kind: h.kind, URL: h.url, Program: "v1"}
 }
@@ -182,6 +217,11 @@ func TestRestoredIsAheadOfWhatWasLost(t *testing.T) {
 		h.exec(`INSERT INTO #changes (event_id, version, body, at) VALUES (7, 41, '[]', 1)`)
 		h.exec(`INSERT INTO #leases (name, holder, fence, until_at) VALUES ('outbox', 'somebody', 9, 99999999999999)`)
 		h.exec(`INSERT INTO #history (event_id, claim_id, was, becomes, why, seats, at) VALUES (7, 99, '', 'live', '', '[[1,6]]', 1)`)
+		body, err := decide.EncodeRoom(&ledger.Room{Event: 7, Phase: ledger.RoomWaiting, Commitment: "c", Lanes: []ledger.Lane{{Key: "general", HighWater: 500, Joined: 20}, {Key: "late", HighWater: ledger.RoomNumbersMax}}})
+		must(t, err)
+		h.exec(`INSERT INTO #rooms (event_id, version, body) VALUES (7, 3, '` + body + `')`)
+		h.join(7, 1, 2, 3)
+		h.join(8, 9)
 		h.sell(1)
 		node, err := h.people.ClaimNode(t.Context(), "lost", time.Hour)
 		must(t, err)
@@ -223,6 +263,14 @@ func TestRestoredIsAheadOfWhatWasLost(t *testing.T) {
 			if got := r.number(query); got != want {
 				t.Errorf("%s: %d, want %d", query, got, want)
 			}
+		}
+		room, err := decide.DecodeRoom(r.text(`SELECT body FROM #rooms WHERE version = 4`), 7)
+		must(t, err)
+		if got, top := room.Lanes[0].HighWater, room.Lanes[1].HighWater; got != 500+numbersJump || top != ledger.RoomNumbersMax || room.Commitment != "c" || room.Lanes[0].Joined != 20 {
+			t.Errorf("F1: numbers go on at %d and %d: %+v", got, top, room)
+		}
+		if got := fmt.Sprint(r.joins(7), r.joins(8)); got != "[1 2 3] [9]" {
+			t.Errorf("joins are %s", got)
 		}
 		if left, err := r.people.Meta(t.Context(), MetaRestoring); err != nil || string(left) != m.ID {
 			t.Errorf("nothing says that it is not finished: %q, %v", left, err)
