@@ -17,8 +17,14 @@ import (
 	"onsale/internal/payment/sandbox"
 )
 
-// AuditCmd is `onsale audit`. It only reads, also while a server runs.
+// AuditCmd is `onsale audit`, without a word behind it the audit of everything.
 type AuditCmd struct {
+	All  AuditAllCmd  `cmd:"" default:"withargs" help:"Everything that is stored."`
+	Draw AuditDrawCmd `cmd:"" help:"The draw of an event's line: recompute every position, and say what differs."`
+}
+
+// AuditAllCmd is `onsale audit`. It only reads, also while a server runs.
+type AuditAllCmd struct {
 	configFlags
 	Event string `placeholder:"ID" help:"Only this event."`
 	JSON  bool   `help:"The whole report as JSON."`
@@ -28,7 +34,7 @@ type AuditCmd struct {
 var errBroken = errors.New("audit: broken")
 
 // Run audits the shard, against the log of joins, and the sandbox's books where there are any.
-func (c *AuditCmd) Run(ctx context.Context, k *kong.Context) (err error) {
+func (c *AuditAllCmd) Run(ctx context.Context, k *kong.Context) (err error) {
 	var o audit.Options
 	if c.Event != "" {
 		if o.Event, err = id.Parse(id.Event, c.Event); err != nil {

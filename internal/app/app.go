@@ -47,7 +47,6 @@ const (
 	ShardFile     = "shard.db"
 	controlFile   = "control.db"
 	SandboxFile   = "sandbox.db"
-	JoinsFolder   = "joins" // the log of joins, where the control database does not have it
 	masterFile    = "master.key"
 	nodeTTL       = time.Minute
 	healEvery     = 15 * time.Second

@@ -84,8 +84,8 @@ func makeVectors() vectors {
 	return v
 }
 
-// What was published once is computed the same for ever. The file itself was checked with testdata/check.mjs, which shares no
-// line with this package: see TestStrangersChecker.
+// What was published once is computed the same for ever. That the formulas are those of docs/FAIRNESS.md is for
+// testdata/check.mjs to say, which shares no line with this package: package waitingroom runs it.
 func TestVectors(t *testing.T) {
 	now, err := json.MarshalIndent(makeVectors(), "", "  ")
 	if err != nil {
