@@ -131,6 +131,11 @@ func (f mailFacts) Ticket(ctx context.Context, number id.ID) (ledger.Ticket, err
 	return t, unknown(err)
 }
 
+func (f mailFacts) Hold(ctx context.Context, hold id.ID) (ledger.Hold, error) {
+	h, err := f.a.Store.Hold(ctx, hold)
+	return h, unknown(err)
+}
+
 func (f mailFacts) OrdersOfEvent(ctx context.Context, event, after id.ID, max int) ([]ledger.Order, error) {
 	return f.a.Store.OrdersOfEvent(ctx, event, ledger.OrderFilter{After: after}, max)
 }

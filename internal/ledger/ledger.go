@@ -448,4 +448,6 @@ const (
 	NoticeWishOffered = "waitlist.offered" // body: hold_id too
 	NoticeWishLapsed  = "waitlist.lapsed"  // the offer was not taken; the wish waits again
 	NoticeWishEnded   = "waitlist.ended"   // taken, ended or withdrawn, as state says
+
+	WishNotices = "waitlist." // with what all of these begin
 )

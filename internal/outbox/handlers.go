@@ -19,8 +19,11 @@ func Log(log *slog.Logger) Handler {
 			level = slog.LevelError
 		}
 		about := slog.String("order", n.Order.Text(id.Order))
-		if strings.HasPrefix(n.Kind, "event.") {
+		switch {
+		case strings.HasPrefix(n.Kind, "event."):
 			about = slog.String("event", n.Order.Text(id.Event))
+		case strings.HasPrefix(n.Kind, ledger.WishNotices):
+			about = slog.String("wish", n.Order.Text(id.Wish))
 		}
 		log.LogAttrs(ctx, level, "notice", slog.String("kind", n.Kind), about,
 			slog.Int64("sequence", n.Sequence), slog.Bool("alert", n.Alert), slog.Time("at", n.At.Std()))

@@ -140,6 +140,7 @@ func init() { // it would refer to itself otherwise
 		KindExpired: (*composer).ended, KindRefundRequested: (*composer).refundRequested, KindRefundDone: (*composer).refundDone,
 		KindReceived: (*composer).received, KindPassedOn: (*composer).passedOn, KindCaptureRefused: (*composer).captureRefused,
 		KindEventChanged: (*composer).eventChanged, KindEventCancelled: (*composer).eventCancelled, KindAlert: (*composer).alert,
+		KindOffered: (*composer).offered, KindWishEnded: (*composer).wishEnded,
 	}
 }
 
@@ -404,6 +405,23 @@ func (c *composer) eventChanged() error {
 	compare("place", c.place(was), c.place(now))
 	c.booking()
 	c.calendar()
+	return nil
+}
+
+func (c *composer) offered() error {
+	e := &c.m.Event
+	c.event()
+	c.intro(c.word("intro", "time", c.clock(c.m.Expires, e.Starts, e.Zone)))
+	c.row("offer.until", c.date(c.m.Expires, e.Zone))
+	c.row("offer.places", strconv.Itoa(c.m.Count))
+	c.row("amount", c.priced(c.m.Amount, c.m.Currency))
+	c.note(c.word("notice"))
+	return nil
+}
+
+func (c *composer) wishEnded() error {
+	c.event()
+	c.intro(c.word("intro"))
 	return nil
 }
 

@@ -107,6 +107,8 @@ func golden(t *testing.T, locale string) map[string]Message {
 		"capture_refused":  {Kind: KindCaptureRefused},
 		"event_changed":    {Kind: KindEventChanged, Was: &was, Changes: 1},
 		"event_cancelled":  {Kind: KindEventCancelled, Changes: 2},
+		"offered":          {Kind: KindOffered, Count: 2, Amount: 25_800, Expires: time.Date(2027, 6, 1, 17, 45, 0, 0, time.UTC)},
+		"waitlist_over":    {Kind: KindWishEnded},
 		"alert_give_back":  {Kind: KindAlert, Alert: AlertGiveBack, Organizer: organizer, Amount: 20_800},
 		"alert_refused":    {Kind: KindAlert, Alert: AlertRefundRefused, Organizer: organizer, Amount: 20_800},
 		"alert_conflict":   {Kind: KindAlert, Alert: AlertConflict, Organizer: organizer},

@@ -44,6 +44,11 @@ type body struct {
 	Refund string `json:"refund_id"`
 	Ticket string `json:"ticket_id"`
 	To     string `json:"to"`
+
+	Event    string `json:"event_id"`
+	Customer string `json:"customer_id"`
+	Hold     string `json:"hold_id"`
+	State    string `json:"state"`
 }
 
 // optional reads an id that may be missing.
@@ -116,6 +121,8 @@ var makers = map[string]maker{
 	ledger.NoticeTransferred:     (*Handler).transferred,
 	ledger.NoticeCheckInConflict: (*Handler).conflict,
 	ledger.NoticeEvent:           (*Handler).event,
+	ledger.NoticeWishOffered:     (*Handler).wish,
+	ledger.NoticeWishEnded:       (*Handler).wish,
 }
 
 // key is the name of the one job that a notice leads to, of a kind, to somebody.
@@ -336,6 +343,28 @@ func (h *Handler) transferred(ctx context.Context, n ledger.Notice, b body) ([]J
 		return nil, err
 	}
 	return jobs, h.seed(ctx, t.Event)
+}
+
+// wish tells somebody of the waitlist that they are offered something, or that nothing will come any more. What they bought or
+// took back they know.
+func (h *Handler) wish(_ context.Context, n ledger.Notice, b body) ([]Job, error) {
+	event, err := id.Parse(id.Event, b.Event)
+	if err != nil {
+		return nil, fmt.Errorf("event_id: %w", err)
+	}
+	customer, err := id.Parse(id.Customer, b.Customer)
+	if err != nil {
+		return nil, fmt.Errorf("customer_id: %w", err)
+	}
+	j := Job{Kind: KindOffered, Customer: customer, Event: event, Word: b.Hold, Created: n.At.Std()}
+	if n.Kind == ledger.NoticeWishEnded {
+		if b.State != ledger.WishEnded.String() {
+			return nil, nil
+		}
+		j.Kind, j.Word = KindWishEnded, ""
+	}
+	j.Key = n.Order.Text(id.Wish) + "." + strconv.FormatInt(n.Sequence, 10) + "." + string(j.Kind)
+	return []Job{j}, nil
 }
 
 // event begins a run where customers must be told something new.

@@ -444,3 +444,32 @@ func TestStartAndStopTwice(t *testing.T) {
 		w.desk.Stop()
 	}
 }
+
+func TestTheWaitlistIsWrittenTo(t *testing.T) {
+	w := newWorld(t, nil)
+	const wish, hold id.ID = 7001, 7002
+	notice := func(kind string, sequence int64, state ledger.WishState) {
+		t.Helper()
+		n := ledger.Notice{Order: wish, Sequence: sequence, Kind: kind, At: ledger.TimeOf(w.now()), Body: fmt.Appendf(nil,
+			`{"v":1,"wish_id":%q,"event_id":%q,"customer_id":%q,"state":%q,"hold_id":%q}`,
+			wish.Text(id.Wish), event.Text(id.Event), customer.Text(id.Customer), state, hold.Text(id.Hold))}
+		if err := w.handler.Handle(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	name := wish.Text(id.Wish)
+	live := ledger.Hold{ID: hold, Customer: customer, State: ledger.HoldLive, Lines: make([]ledger.Line, 2), Currency: "EUR", Expires: ledger.TimeOf(w.now()) + 900_000}
+	w.facts.set(func() { w.facts.holds = map[id.ID]ledger.Hold{hold: live} })
+	notice(ledger.NoticeWishAdded, 1, ledger.WishWaiting)
+	notice(ledger.NoticeWishOffered, 2, ledger.WishOffered)
+	notice(ledger.NoticeWishOffered, 2, ledger.WishOffered) // it comes twice
+	w.sent(name + ".2.offered" + host)
+	w.facts.set(func() { live.State = ledger.HoldReleased; w.facts.holds[hold] = live })
+	notice(ledger.NoticeWishOffered, 4, ledger.WishOffered) // it is over when the mail is written
+	notice(ledger.NoticeWishLapsed, 5, ledger.WishWaiting)
+	notice(ledger.NoticeWishEnded, 6, ledger.WishTaken)
+	notice(ledger.NoticeWishEnded, 6, ledger.WishWithdrawn)
+	w.sent(name + ".2.offered" + host)
+	notice(ledger.NoticeWishEnded, 7, ledger.WishEnded)
+	w.sent(name+".2.offered"+host, name+".7.waitlist_over"+host)
+}

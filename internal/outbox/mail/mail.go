@@ -129,6 +129,8 @@ const (
 	KindCaptureRefused  Kind = "capture_refused"
 	KindEventChanged    Kind = "event_changed"
 	KindEventCancelled  Kind = "event_cancelled"
+	KindOffered         Kind = "offered"       // seats that came back, to somebody of the waitlist
+	KindWishEnded       Kind = "waitlist_over" // their wish waits no more, though it was not fulfilled
 	KindAlert           Kind = "alert"
 )
 
@@ -169,7 +171,7 @@ type Message struct {
 	Token     string
 
 	Alert string
-	Count int // of an alert: how many
+	Count int // of an alert: how many; KindOffered: places
 }
 
 // An Event is what mails say of one.

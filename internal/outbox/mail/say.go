@@ -72,8 +72,29 @@ func (f filler) fill(ctx context.Context) error {
 		return f.news(ctx)
 	case KindAlert:
 		return f.alert(ctx)
+	case KindOffered:
+		return f.offer(ctx)
+	case KindWishEnded:
+		return nil
 	}
 	f.m.Order = f.j.Order
+	return nil
+}
+
+// offer tells what is offered, as long as it is.
+func (f filler) offer(ctx context.Context) error {
+	hold, err := id.Parse(id.Hold, f.j.Word)
+	if err != nil {
+		return err
+	}
+	h, err := f.facts.Hold(ctx, hold)
+	if err != nil {
+		return err
+	}
+	if h.State != ledger.HoldLive || h.Customer != f.j.Customer {
+		return errNothing
+	}
+	f.m.Count, f.m.Amount, f.m.Currency, f.m.Expires = len(h.Lines), h.Total(), h.Currency, h.Expires.Std()
 	return nil
 }
 

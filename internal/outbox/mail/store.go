@@ -21,7 +21,7 @@ type Job struct {
 	Event    id.ID
 	Refund   id.ID
 	Ticket   id.ID
-	Word     string // KindAlert: which one
+	Word     string // KindAlert: which one; KindOffered: the hold
 	Version  int64  // of the run, for news of an event
 	Bulk     bool   // many of them are made at once: they go last, and slowly
 
@@ -105,6 +105,8 @@ type Facts interface {
 	RefundsOf(ctx context.Context, order id.ID) ([]ledger.Refund, error)
 	// Ticket is one ticket of the ledger.
 	Ticket(ctx context.Context, ticket id.ID) (ledger.Ticket, error)
+	// Hold is one hold of the ledger.
+	Hold(ctx context.Context, hold id.ID) (ledger.Hold, error)
 	// Tickets are how people see tickets, in the order given: places of the plan, attendees, and codes where codes is true.
 	Tickets(ctx context.Context, all []ledger.Ticket, codes bool) ([]Ticket, error)
 	// OrdersOfEvent are an event's orders with all their tickets, by id, after the given, at most max.

@@ -37,8 +37,11 @@ var texts = map[string]text{
 	"row.ticket":    {"Ticket", "门票"},
 	"row.role":      {"Role", "角色"},
 	"row.expires":   {"Good until", "有效期至"},
-	"free":          {"free", "免费"},
-	"none":          {"not said", "未公布"},
+
+	"row.offer.until":  {"Yours until", "保留至"},
+	"row.offer.places": {"Places", "张数"},
+	"free":             {"free", "免费"},
+	"none":             {"not said", "未公布"},
 
 	"ticket":          {"Ticket {n} of {count}", "门票 {n} / {count}"},
 	"ticket.section":  {"Section {section}", "{section} 区"},
@@ -133,6 +136,14 @@ var texts = map[string]text{
 	"event_cancelled.subject": {"Cancelled: {event}", "取消通知：{event}"},
 	"event_cancelled.title":   {"Your event is cancelled", "演出已取消"},
 	"event_cancelled.intro":   {"We are sorry: this event does not take place. What you paid goes back to you by itself; another mail tells you about it.", "非常抱歉，本场演出已取消。您支付的款项将自动退还，届时会另行邮件通知。"},
+
+	"offered.subject":       {"Seats for you: {event}", "候补成功：{event}"},
+	"offered.title":         {"What you wished for is here", "候补到票"},
+	"offered.intro":         {"Somebody has given seats back, and you are next on the waitlist. They are held for you until {time}: sign in and pay for them before then.", "有人退回了座位，候补名单轮到您了。座位为您保留至 {time}，请在此之前登录并付款。"},
+	"offered.notice":        {"If you do not want them, let them go, and the next one is served. What you do not take until then goes on to somebody else by itself; your wish then waits behind those who had no offer yet.", "如果不需要，请放弃，系统将通知下一位。逾期未付款的座位会自动转给他人；您的候补登记随后排在尚未获得机会的人之后。"},
+	"waitlist_over.subject": {"The waitlist is over: {event}", "候补结束：{event}"},
+	"waitlist_over.title":   {"The waitlist is over", "候补结束"},
+	"waitlist_over.intro":   {"Your wish for this event waits no more: the sale is over, or several offers were not taken. We are sorry if nothing came for you.", "您对本场演出的候补登记已结束：销售已结束，或多次机会未被采用。如未能购到票，非常抱歉。"},
 
 	"alert.subject":                  {"Please look: {what}", "请查看：{what}"},
 	"alert.give_back":                {"a payment is given back", "一笔付款正在退还"},

@@ -28,6 +28,7 @@ type facts struct {
 	refunds  map[id.ID]ledger.Refund
 	events   map[id.ID]mail.Event
 	people   map[id.ID]mail.Person
+	holds    map[id.ID]ledger.Hold
 	owners   []id.ID
 	fail     error
 }
@@ -88,6 +89,10 @@ func (f *facts) Ticket(_ context.Context, ticket id.ID) (ledger.Ticket, error) {
 		}
 	}
 	return ledger.Ticket{}, mail.ErrUnknown
+}
+
+func (f *facts) Hold(_ context.Context, hold id.ID) (ledger.Hold, error) {
+	return look(f, f.holds, hold)
 }
 
 func (f *facts) Tickets(_ context.Context, all []ledger.Ticket, codes bool) ([]mail.Ticket, error) {

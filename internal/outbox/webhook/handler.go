@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -66,8 +67,11 @@ type message struct {
 // compose is the body of a notice's message.
 func compose(n ledger.Notice) (message, error) {
 	subject := n.Order.Text(id.Order)
-	if n.Kind == ledger.NoticeEvent {
+	switch {
+	case n.Kind == ledger.NoticeEvent:
 		subject = n.Order.Text(id.Event)
+	case strings.HasPrefix(n.Kind, ledger.WishNotices):
+		subject = n.Order.Text(id.Wish)
 	}
 	m := message{
 		SpecVersion: "1.0", ID: n.Order.Text("msg") + "_" + strconv.FormatInt(n.Sequence, 10), Source: "onsale", Type: n.Kind,

@@ -40,10 +40,11 @@ var Kinds = []string{
 	ledger.NoticeCaptureDue, ledger.NoticeGiveBack, ledger.NoticePayment, ledger.NoticeCaptureRefused,
 	ledger.NoticeRefundRequested, ledger.NoticeRefundDone, ledger.NoticeRefundRefused, ledger.NoticeSeatsReleased,
 	ledger.NoticeTransferred, ledger.NoticeCheckedIn, ledger.NoticeCheckInConflict, ledger.NoticeCheckInUndone, ledger.NoticeEvent,
+	ledger.NoticeWishAdded, ledger.NoticeWishOffered, ledger.NoticeWishLapsed, ledger.NoticeWishEnded,
 }
 
 // inner are kinds that only who names them gets.
-var inner = map[string]bool{ledger.NoticePending: true, ledger.NoticeCaptureDue: true, ledger.NoticePayment: true}
+var inner = map[string]bool{ledger.NoticePending: true, ledger.NoticeCaptureDue: true, ledger.NoticePayment: true, ledger.NoticeWishAdded: true, ledger.NoticeWishLapsed: true}
 
 // Prefix is of endpoints' ids.
 const Prefix = "whe"
