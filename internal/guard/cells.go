@@ -15,11 +15,13 @@ const shards = 64
 
 // A rate in nanoseconds: one request each `each`, quota of them at once. What is kept is the theoretical arrival time: the
 // instant until which everything taken so far is used up.
-type rate struct{ each, quota int64 }
+//
+// Debt is how many more requests than the quota may be told afterwards, by other nodes.
+type rate struct{ each, quota, debt int64 }
 
 // takes is the arrival time after one more request, and whether it may pass.
 func (r rate) takes(tat, at int64) (next int64, ok bool) {
-	tat = min(max(tat, at), at+r.each*r.quota) // a clock that went back locks nobody out for longer than the whole quota
+	tat = min(max(tat, at), at+r.each*(r.quota+r.debt)) // a clock that went back locks nobody out for longer than the whole quota
 	if next = tat + r.each; next-at > r.each*r.quota {
 		return tat, false
 	}
@@ -28,7 +30,7 @@ func (r rate) takes(tat, at int64) (next int64, ok bool) {
 
 // takesAbove is takes for a request that leaves a reserve: it passes only where that many are left behind it.
 func (r rate) takesAbove(tat, at, reserve int64) (next int64, ok bool) {
-	now := min(max(tat, at), at+r.each*r.quota)
+	now := min(max(tat, at), at+r.each*(r.quota+r.debt))
 	if next = now + r.each; next-at > r.each*(r.quota-reserve) {
 		return now, false
 	}
@@ -36,7 +38,7 @@ func (r rate) takesAbove(tat, at, reserve int64) (next int64, ok bool) {
 }
 
 // left is how many requests may still come at once.
-func (r rate) left(tat, at int64) int { return int((r.each*r.quota - max(0, tat-at)) / r.each) }
+func (r rate) left(tat, at int64) int { return int(max(0, r.each*r.quota-max(0, tat-at)) / r.each) }
 
 // wait is how long it is until one may come.
 func (r rate) wait(tat, at int64) time.Duration {

@@ -62,6 +62,7 @@ func (l *Limiter) Share(store Shared, failed func(error)) {
 		failed = func(error) {}
 	}
 	l.shared = &sharing{store: store, failed: failed}
+	l.site.rate.debt = l.site.rate.quota
 }
 
 // caller asks for the limits that the node's own cells have granted. On a refusal what those took is given back.
@@ -101,7 +102,7 @@ func (s *sharing) caller(ctx context.Context, l *Limiter, now time.Time, a *aske
 		return
 	}
 	if told > 0 {
-		l.site.cells.raise(key{}, at, at+min(int64(ahead[own]), l.site.rate.each*l.site.rate.quota))
+		l.site.cells.raise(key{}, at, at+min(int64(ahead[own]), l.site.rate.each*(l.site.rate.quota+l.site.rate.debt)))
 	}
 	if refused >= 0 && refused < own {
 		for _, lim := range limits[:own] {
@@ -126,6 +127,6 @@ func (s *sharing) tellSite(l *Limiter, at int64, t *Take) (told int64) {
 	if told = max(0, s.sitePass.Swap(0)); told == 0 {
 		return 0
 	}
-	*t = Take{Name: l.site.policy.Name, Each: time.Duration(l.site.rate.each), Quota: l.site.rate.quota, Count: told, Always: true}
+	*t = Take{Name: l.site.policy.Name, Each: time.Duration(l.site.rate.each), Quota: l.site.rate.quota + l.site.rate.debt, Count: told, Always: true}
 	return told
 }

@@ -253,7 +253,7 @@ func (w *Watch) with(kind int, k key, at int64, keep bool, f func(*watched)) {
 	}
 	r := &p.all[i]
 	r.cool(at)
-	r.recent = true
+	r.recent = known // those who came once make room before those who come again
 	f(r)
 }
 
