@@ -5,8 +5,9 @@ package ledger
 
 const (
 	holdSlow = Duration(100) // from here on R falls
-	holdEasy = Duration(75)  // below it R grows; between the two it stays
 	holdStop = Duration(200) // from here on it falls faster
+	holdEasy = Duration(70)  // below it R grows a little; between this and holdSlow it stays
+	holdIdle = Duration(40)  // below it R grows faster
 )
 
 // NextRate is R for the next second, from the R in force, how many entered in the last second, and what the nodes reported since R
@@ -26,8 +27,11 @@ func NextRate(rule *RoomRule, rate, entered int, reports []RoomReport) int {
 		rate -= max(1, rate*3/10)
 	case slowest >= holdSlow:
 		rate -= max(1, rate/10)
-	case slowest < holdEasy && holds > 0 && entered*10 >= rate*8: // an R that is not used says nothing about more
-		rate += max(1, rate/20)
+	case holds == 0 || entered*10 < rate*8: // an R that is not used says nothing about more
+	case slowest < holdIdle:
+		rate += max(1, rate/10)
+	case slowest < holdEasy:
+		rate += max(1, rate/40)
 	}
 	return rule.RateNow(max(rate, 1))
 }

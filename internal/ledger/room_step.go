@@ -83,7 +83,9 @@ func (r *Room) Step(e *Event, a Advance, now Time) (calls []Call, called int) {
 		r.Clock += elapsed
 	}
 	r.close(rule)
-	r.Debt += int64(r.Rate) * int64(elapsed) * (million / 1000)
+	if len(r.Knocks) < r.Rate { // else R has enough to do with those who are at the door already
+		r.Debt += int64(r.Rate) * int64(elapsed) * (million / 1000)
+	}
 	show := r.show()
 	people := min(max(r.Debt/show, 0), r.callable(rule, a, show))
 	calls = r.share(rule, people, now)
