@@ -21,6 +21,7 @@ func TestLockedRowsAreTheNewest(t *testing.T) {
 	s := newStage(t, "", nil)
 	h := s.ok(s.hold(7, 3)).Hold
 	o := s.ok(s.begin(h)).Order
+	session := s.room(3, 10).ID
 	for _, c := range []struct {
 		table, change string
 		want          func(*wants)
@@ -34,6 +35,21 @@ func TestLockedRowsAreTheNewest(t *testing.T) {
 		{"quotas", `UPDATE shard.quotas SET count = 42`,
 			func(w *wants) { w.quotas.add(decide.QuotaKey{Event: theEvent, Category: 0, Section: -1}) },
 			func(s *source) any { return *s.quotas[decide.QuotaKey{Event: theEvent, Category: 0, Section: -1}] }, 42},
+		{"sessions", `UPDATE shard.sessions SET expires_at = 45`,
+			func(w *wants) { w.sessions.add(session) }, func(s *source) any { return s.sessions[session].Expires }, ledger.Time(45)},
+		{"rooms", `UPDATE shard.rooms SET version = version + 1, body = replace(body, '"phase":3', '"phase":2')`,
+			func(w *wants) { w.rooms.add(3) }, func(s *source) any { return s.rooms[3].Phase }, ledger.RoomDrawing},
+		{"sessions and codes, under the room's lock", `WITH s AS (INSERT INTO shard.sessions (session_id, event_id, customer_id, lane, number, position, entered_at, expires_at)
+		      VALUES (902, 3, 8, 'general', 77, 77, 1, 2)),
+		    c AS (INSERT INTO shard.code_uses (event_id, lane, code, number, customer_id, max, at) VALUES (3, 'general', 'c', 1, 8, 9, 1))
+		    UPDATE shard.rooms SET version = version + 1 WHERE event_id = 3`,
+			func(w *wants) {
+				w.rooms.add(3)
+				w.numbers.add(ledger.SessionNumber{Event: 3, Lane: "general", Number: 77})
+				w.codes.add(codeOf{decide.CodeKey{Event: 3, Lane: "general", Code: "c"}, 8})
+			}, func(s *source) any {
+				return fmt.Sprint(s.numbers[ledger.SessionNumber{Event: 3, Lane: "general", Number: 77}].ID, s.codes[codeOf{decide.CodeKey{Event: 3, Lane: "general", Code: "c"}, 8}], s.runsOut[3])
+			}, "902 {1 true} 2"},
 		{"orders", `UPDATE shard.orders SET reason = 'changed'`,
 			func(w *wants) { w.orders.add(o.ID) }, func(s *source) any { return s.orders[o.ID].Reason }, "changed"},
 		{"holds", `UPDATE shard.holds SET expires_at = 43`,
@@ -194,6 +210,7 @@ func TestPlansNeedNoStatistics(t *testing.T) {
 	s.ok(s.hold(7, 4))
 	s.ok(ledger.Sweep{Event: theEvent})
 	s.shop()
+	s.roomSale()
 	ctx := context.Background()
 	conn, err := s.l.writing.Acquire(ctx)
 	if err != nil {
