@@ -13,6 +13,7 @@ import (
 type appender struct {
 	log   Log
 	queue chan *appending
+	idle  sync.Pool // of *appending
 
 	batches atomic.Int64
 	closed  chan struct{} // closed when nothing is taken out of the queue any more
@@ -25,10 +26,10 @@ type appending struct {
 	done   chan struct{} // holds one token when the answer is there
 }
 
-var appendings = sync.Pool{New: func() any { return &appending{done: make(chan struct{}, 1)} }}
-
 func newAppender(log Log, queueMax int) *appender {
-	return &appender{log: log, queue: make(chan *appending, queueMax), closed: make(chan struct{})}
+	a := &appender{log: log, queue: make(chan *appending, queueMax), closed: make(chan struct{})}
+	a.idle.New = func() any { return &appending{done: make(chan struct{}, 1)} }
+	return a
 }
 
 func (a *appender) stats() (batches int64, waiting int) { return a.batches.Load(), len(a.queue) }
@@ -36,12 +37,12 @@ func (a *appender) stats() (batches int64, waiting int) { return a.batches.Load(
 // append makes a record durable. The log's word on this record alone is in Appended.Err; the error is busy where the log is away,
 // the queue full, or the service closing, and that of ctx. It may be in the log all the same then.
 func (a *appender) append(ctx context.Context, r Record) (Appended, error) {
-	w := appendings.Get().(*appending)
+	w := a.idle.Get().(*appending)
 	w.record = r
 	select {
 	case a.queue <- w:
 	default:
-		appendings.Put(w)
+		a.idle.Put(w)
 		return Appended{}, busy("too many people are joining at once")
 	}
 	select {
@@ -57,7 +58,7 @@ func (a *appender) append(ctx context.Context, r Record) (Appended, error) {
 	}
 	answer := w.answer
 	*w = appending{done: w.done}
-	appendings.Put(w)
+	a.idle.Put(w)
 	if f := fault.Of(answer.Err); answer.Err != nil && f.Code == fault.Busy {
 		return Appended{}, f
 	}

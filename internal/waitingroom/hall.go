@@ -27,8 +27,7 @@ type hall struct {
 
 	raise chan struct{} // one slot, taken by whoever raises a high-water mark
 
-	// Joins hold flights for reading from the store's answer until the log's: who freezes waits for them.
-	flights sync.RWMutex
+	flights flights // joins between the store's answer and the log's: who freezes waits for them
 
 	mu      sync.Mutex
 	kept    bool         // its keeper runs
@@ -380,10 +379,54 @@ func (h *hall) turnLeft(p *picture, lane int, position int64) ledger.Duration {
 	return 0
 }
 
-// landed waits for the joins of this node that have their number already: they are written down when it returns.
-func (h *hall) landed() {
-	h.flights.Lock()
-	defer h.flights.Unlock()
+// flights counts joins that are under way, so that somebody can wait for those that began before.
+type flights struct {
+	mu  sync.Mutex
+	now *flightsBegun
+}
+
+// flightsBegun are those that began between two waits.
+type flightsBegun struct {
+	count  int
+	waited bool
+	landed chan struct{} // closed when waited for and none is left
+}
+
+// begin says that a join is under way until end is called.
+func (f *flights) begin() (end func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.now == nil {
+		f.now = &flightsBegun{landed: make(chan struct{})}
+	}
+	own := f.now
+	own.count++
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if own.count--; own.waited && own.count == 0 {
+			close(own.landed)
+		}
+	}
+}
+
+// land waits for the joins that are under way; those that begin later are not waited for.
+func (f *flights) land(ctx context.Context) error {
+	f.mu.Lock()
+	all := f.now
+	f.now = nil
+	if all == nil || all.count == 0 {
+		f.mu.Unlock()
+		return nil
+	}
+	all.waited = true
+	f.mu.Unlock()
+	select {
+	case <-all.landed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // wake lets the keeper look now.

@@ -81,8 +81,7 @@ func busy(detail string) *fault.Error {
 
 // tryJoin takes a number and makes it durable. again says that something was done about what stood in the way.
 func (s *Service) tryJoin(ctx context.Context, h *hall, asked Join) (place Place, again bool, err error) {
-	h.flights.RLock()
-	defer h.flights.RUnlock()
+	defer h.flights.begin()()
 	limit := h.limit(asked.Lane)
 	joined, err := s.o.Store.Join(ctx, asked)
 	if err != nil {
@@ -298,7 +297,8 @@ func (h *hall) limit(lane int) int64 {
 }
 
 // raise makes more numbers of a lane possible than limit allowed: first durably in the ledger, then in the store (C2). One
-// does it for all who need it. A block lasts for about a second at the present rate of joining.
+// does it for all who need it. A block lasts for about a second at the present rate of joining, and is at most a quarter of what
+// was given: a store that is lost leaves so many numbers void, and people are called for each.
 func (s *Service) raise(ctx context.Context, h *hall, lane int, limit int64) error {
 	select {
 	case h.raise <- struct{}{}:
@@ -313,10 +313,8 @@ func (s *Service) raise(ctx context.Context, h *hall, lane int, limit int64) err
 	l := &h.lanes[lane]
 	now := s.o.Now()
 	switch since := now.Sub(l.raised); {
-	case since < 100*time.Millisecond:
-		l.block = min(8*l.block, blockMost)
 	case since < time.Second:
-		l.block = min(2*l.block, blockMost)
+		l.block = min(2*l.block, blockMost, max(l.seen/4, blockLeast))
 	case since > 10*time.Second:
 		l.block = max(l.block/2, blockLeast)
 	}

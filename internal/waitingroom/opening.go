@@ -23,6 +23,8 @@ const (
 	// otherNodes is how long a freeze waits, where the store is shared, for joins that are on their way on other nodes. One
 	// that takes longer finds the list sealed and gets a number of the tail.
 	otherNodes = 250 * time.Millisecond
+	// landPatience is how long a freeze waits for joins of its own node.
+	landPatience = time.Second
 	// storePatience is how long a freeze waits for a store that is away. Then N is the high-water mark, below which all
 	// drawn numbers are, and the sale opens all the same.
 	storePatience = 5 * time.Second
@@ -51,7 +53,9 @@ func (k *keeper) freeze(ctx context.Context, p *picture) (time.Duration, error) 
 		counts = nil
 		s.lost(h, "it was away when the sale opened")
 	}
-	h.landed()
+	landing, cancel := context.WithTimeout(ctx, landPatience)
+	_ = h.flights.land(landing) // whoever is not done then finds the list sealed
+	cancel()
 	if run, err := s.o.Store.Run(ctx); err != nil || run != "" {
 		select {
 		case <-time.After(otherNodes):
