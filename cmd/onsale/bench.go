@@ -22,6 +22,9 @@ const BenchPostgresVariable = "ONSALE_BENCH_POSTGRES_URL"
 type BenchCmd struct {
 	Holds benchHolds `cmd:"" help:"Buyers at once, each wanting hand-picked seats that many others want too."`
 	Sale  benchSale  `cmd:"" help:"A whole arena sold: best available seats held, paid, tickets made."`
+	Queue benchQueue `cmd:"" help:"A crowd that joins a line, waits, and is let in."`
+
+	QueueNode benchQueueNode `cmd:"" hidden:"" help:"One of several processes of bench queue."`
 }
 
 // benchOn is what every bench has.
