@@ -41,6 +41,7 @@ func (w *world) meet(controls *control.DB, logger *slog.Logger) {
 	w.must(err)
 	ring, err := keys.Load(w.t.Context(), &keystest.Memory{}, master, keys.Options{})
 	w.must(err)
+	w.ring = ring
 	w.mails = &mailbox{codes: make(chan identity.CodeMail, 1000), invites: make(chan identity.InvitationMail, 100)}
 	w.people, err = identity.NewService(w.t.Context(), identity.ServiceOptions{
 		Store: controls.People(), Keys: ring, Mail: w.mails, NewID: w.newID, Now: w.now, Log: logger,

@@ -27,6 +27,7 @@ import (
 	"onsale/internal/id"
 	"onsale/internal/identity"
 	"onsale/internal/inventory"
+	"onsale/internal/keys"
 	"onsale/internal/ledger"
 	"onsale/internal/ledger/sqlite"
 	"onsale/internal/outbox/webhook"
@@ -66,8 +67,12 @@ type world struct {
 	log       *log
 	answered  chan string // routes, as they are answered; dropped where nobody listens
 
-	mu   sync.Mutex
-	time time.Time
+	controls *control.DB
+	ring     *keys.Ring
+
+	mu      sync.Mutex
+	time    time.Time
+	running time.Time // since when the clock runs by itself; zero: it stands
 }
 
 // tampered is a real ledger that can be told to fail.
@@ -224,6 +229,7 @@ func newWorld(t testing.TB) *world {
 	controls, err := control.OpenSQLite(ctx, filepath.Join(dir, "control.db"))
 	w.must(err)
 	t.Cleanup(func() { w.must(controls.Close()) })
+	w.controls = controls
 	w.newID = id.NewGenerator(0, w.now, 0, nil).Next
 	w.catalog = catalog.New(catalog.Options{Store: controls.Catalog(), Ledger: w.batcher, NewID: w.newID, Now: w.now, Log: logger})
 	w.inventory = inventory.New(w.batcher, inventory.Options{Now: w.now, Logger: logger, SubscribersMax: 4})
@@ -369,6 +375,9 @@ func (w *world) must(err error) {
 func (w *world) now() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if !w.running.IsZero() {
+		return w.time.Add(time.Since(w.running))
+	}
 	return w.time
 }
 
