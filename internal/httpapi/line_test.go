@@ -15,6 +15,7 @@ import (
 	"onsale/internal/id"
 	"onsale/internal/inventory"
 	"onsale/internal/keys"
+	"onsale/internal/ledger"
 	"onsale/internal/presale"
 	"onsale/internal/waitingroom"
 	"onsale/internal/waitingroom/joinlog"
@@ -66,7 +67,10 @@ func (w *world) line() *waitingroom.Service {
 	w.must(err)
 	rooms, err := waitingroom.New(waitingroom.Options{
 		Store: waitingroom.NewMemory(), Log: joins, Ledger: w.batcher, Reader: w.ledger, Keys: w.ring, ListKey: []byte("a key of a test, long enough"),
-		Draw:  func(context.Context, id.ID) (k [32]byte, err error) { copy(k[:], "the secret of a draw in a test .."); return k, nil },
+		Draw: func(context.Context, id.ID) (k [32]byte, err error) {
+			copy(k[:], "the secret of a draw in a test ..")
+			return k, nil
+		},
 		NewID: func(event id.ID) (id.ID, error) { return w.newID(event.Shard()) }, Issuer: "https://tickets.example", Now: w.now,
 	})
 	w.must(err)
@@ -86,6 +90,16 @@ func (w *world) line() *waitingroom.Service {
 	w.server.Close()
 	w.serve()
 	w.until("the rooms are ready", rooms.Ready)
+	for _, event := range []string{"line", "other", "presale", "device"} {
+		w.until(event+" opens", func() bool {
+			v, err := rooms.View(ctx, w.events[event])
+			return err == nil && v.Room.Phase == ledger.RoomOpen
+		})
+	}
+	w.until("people may join early", func() bool {
+		v, err := rooms.View(ctx, w.events["early"])
+		return err == nil && v.Room.Phase == ledger.RoomWaiting
+	})
 	return rooms
 }
 
@@ -104,7 +118,9 @@ func (w *world) until(what string, is func() bool) {
 	}
 }
 
-func (w *world) queue(event, rest string) string { return "/v1/events/" + w.event(event) + "/queue" + rest }
+func (w *world) queue(event, rest string) string {
+	return "/v1/events/" + w.event(event) + "/queue" + rest
+}
 
 // proof is the answer to a challenge, with the cookies that came with it.
 func (w *world) proof(event, customer string, header http.Header) (proof string, cookies []string) {

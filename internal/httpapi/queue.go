@@ -20,7 +20,7 @@ import (
 type Rooms interface {
 	Join(ctx context.Context, r waitingroom.JoinRequest) (waitingroom.Place, error)
 	Place(queueID string) (waitingroom.Standing, error)
-	Claim(ctx context.Context, queueID string, customer id.ID) (waitingroom.Admission, error)
+	ClaimFor(ctx context.Context, queueID string, holder, customer id.ID) (waitingroom.Admission, error)
 	LeaveQueue(ctx context.Context, queueID string, customer id.ID) error
 	Leave(ctx context.Context, session, customer id.ID) error
 	Admit(ctx context.Context, token string, customer, event id.ID) (session id.ID, err error)
@@ -451,7 +451,11 @@ func (a *api) queueClaim(w http.ResponseWriter, r *request) error {
 			return fault.New(fault.Blocked, "")
 		}
 	}
-	admission, err := a.Rooms.Claim(r.Context(), queueID, r.customer)
+	holder := r.customer
+	if device := v.Mark.Device; s.Customer != holder && !device.IsZero() && s.Customer == deviceCustomer(device) {
+		holder = s.Customer // it waited in this browser before they signed in
+	}
+	admission, err := a.Rooms.ClaimFor(r.Context(), queueID, holder, r.customer)
 	if err != nil {
 		return err
 	}

@@ -89,7 +89,13 @@ func (s *Service) current(ctx context.Context, t *queueTicket) (Record, error) {
 //
 // Faults: queue_unknown (also a number that was given up); wrong_customer; those of ledger.Enter; busy.
 func (s *Service) Claim(ctx context.Context, queueID string, customer id.ID) (Admission, error) {
-	t, h, err := s.ticket(ctx, queueID, customer)
+	return s.ClaimFor(ctx, queueID, customer, customer)
+}
+
+// ClaimFor is Claim where the ticket was given to a holder who is no customer yet: a device, whose person has signed in since
+// (C1). Who calls it has seen that the device is the customer's. The session is the customer's alone.
+func (s *Service) ClaimFor(ctx context.Context, queueID string, holder, customer id.ID) (Admission, error) {
+	t, h, err := s.ticket(ctx, queueID, holder)
 	if err != nil {
 		return Admission{}, err
 	}
