@@ -130,7 +130,7 @@ func (m *Model) endSessions(r *Room, maxCount int) {
 }
 
 func (m *Model) endSession(s *Session, why string) {
-	s.Ended, s.Why = m.now, why
+	s.Ended, s.Why = max(m.now, s.Entered), why
 	m.rooms[s.Event].Inside--
 }
 

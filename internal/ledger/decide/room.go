@@ -288,7 +288,7 @@ func (w *Work) sessionEnd(r *Room, s *Session, why string) error {
 		return invariant(s.Event, "session %d ends in a room in which nobody is", s.ID)
 	}
 	w.sessionSet(s)
-	s.Ended, s.Why = w.Now, why
+	s.Ended, s.Why = max(w.Now, s.Entered), why // another node's clock may have been a little ahead
 	w.roomSet(r).Inside--
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"onsale/internal/fault"
 	"onsale/internal/id"
 	"onsale/internal/ledger"
 )
@@ -124,4 +125,36 @@ func TestClaimThatIsNotCommittedCountsNobody(t *testing.T) {
 	if r = s.ok(s.enter(3, 8, 5)); !r.Repeat || r.Session.ID != c.Session {
 		t.Errorf("a third time: %+v", r)
 	}
+}
+
+// A node whose clock is a little behind another's, and which has not heard of it, neither gives R again nor makes a step again.
+func TestNodeWithAClockBehind(t *testing.T) {
+	s := newStage(t, "", nil)
+	s.room(3, 10)
+	s.now.Store(int64(noon) + 60_000)
+	e, err := s.l.Event(context.Background(), 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Version++
+	e.Room.Rate = 1
+	s.ok(ledger.SetEvent{Event: e})
+	behind := s.open(func(o *Options) { o.Now = func() ledger.Time { return ledger.Time(s.now.Load() - 800) } })
+	s.ok(ledger.Advance{Event: 3, Report: ledger.RoomReport{Node: -1}})
+	first := s.ok(s.enter(3, 8, 1)).Session
+	results := s.apply(behind, s.enter(3, 9, 2), ledger.Advance{Event: 3, Report: ledger.RoomReport{Node: -1}}, ledger.Leave{Session: first.ID, Customer: 8})
+	if f := results[0].Fault; f == nil || f.Code != fault.NextIn || f.RetryAfter.Milliseconds() != 1000 {
+		t.Errorf("a second entry in the second: %+v", results[0])
+	}
+	if !results[1].Repeat {
+		t.Errorf("a second step in the tick: %+v", results[1])
+	}
+	if left := results[2].Session; left == nil || left.Ended < left.Entered {
+		t.Errorf("left before it was entered: %+v", results[2])
+	}
+	s.now.Add(1000)
+	if r := s.apply(behind, s.enter(3, 9, 2))[0]; r.Fault == nil {
+		t.Errorf("by its own clock it is still the same second: %+v", r)
+	}
+	s.ok(s.enter(3, 9, 2))
 }
