@@ -18,6 +18,7 @@ import (
 // the store. Whoever waits is answered from it alone.
 type hall struct {
 	event   id.ID
+	listKey []byte // of the entries in its list
 	picture atomic.Pointer[picture]
 	status  atomic.Pointer[StatusPage]
 	figures atomic.Pointer[ledger.RoomFigures]
@@ -42,8 +43,8 @@ type hall struct {
 	building sync.Mutex // of the status: one builds for all
 }
 
-func newHall(event id.ID) *hall {
-	return &hall{event: event, nudge: make(chan struct{}, 1), raise: make(chan struct{}, 1)}
+func newHall(event id.ID, listKey []byte) *hall {
+	return &hall{event: event, listKey: listKey, nudge: make(chan struct{}, 1), raise: make(chan struct{}, 1)}
 }
 
 // storeState is how it stands with the store.
@@ -191,7 +192,7 @@ func (s *Service) hall(ctx context.Context, event id.ID) (*hall, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := s.halls.put(newHall(event))
+	h := s.halls.put(newHall(event, listKey(s.o.ListKey, event)))
 	s.learnRule(h, p.rule)
 	s.learn(h, p.room, p.committed)
 	return h, nil

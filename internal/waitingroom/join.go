@@ -167,7 +167,7 @@ func (s *Service) record(ctx context.Context, h *hall, asked Join, joined Joined
 	}
 	r := Record{
 		Event: h.event, Customer: asked.Customer, Lane: joined.Lane, Number: joined.Number, Drawn: joined.Drawn,
-		At: int64(s.shardNow()), Identity: asked.Identity, Entry: s.entry(h.event, asked.Customer),
+		At: int64(s.shardNow()), Identity: asked.Identity, Entry: draw.Entry(h.listKey, asked.Customer),
 	}
 	done, err := s.appender.append(ctx, r)
 	if err != nil {
@@ -232,14 +232,13 @@ func (s *Service) place(r *Record, lane string, isNew bool) (Place, error) {
 	return Place{QueueID: ticket, Lane: lane, Number: r.Number, Drawn: r.Drawn, Entry: hex.EncodeToString(r.Entry[:]), New: isNew}, nil
 }
 
-// entry is the customer's line in an event's list. Each event's lists have a key of their own, so that nobody is followed
-// from one list to another.
-func (s *Service) entry(event, customer id.ID) [16]byte {
+// listKey is the key of an event's list. Each event's has its own, so that nobody is followed from one list to another.
+func listKey(secret []byte, event id.ID) []byte {
 	var text [8]byte
 	binary.BigEndian.PutUint64(text[:], uint64(event))
-	key := hmac.New(sha256.New, s.o.ListKey)
+	key := hmac.New(sha256.New, secret)
 	key.Write(text[:])
-	return draw.Entry(key.Sum(nil), customer)
+	return key.Sum(nil)
 }
 
 // High-water marks.

@@ -3,6 +3,7 @@ package waitingroom_test
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -66,7 +67,7 @@ func TestDrawFitsTogether(t *testing.T) {
 		}
 		entries := map[string]bool{}
 		if _, err := draw.ReadList(&list, func(lane string, number int64, e [16]byte) error {
-			entries[lane+hexOf(e)] = true
+			entries[lane+hex.EncodeToString(e[:])] = true
 			return nil
 		}); err != nil {
 			t.Fatal(err)
@@ -83,15 +84,6 @@ func TestDrawFitsTogether(t *testing.T) {
 			}
 		}
 	})
-}
-
-func hexOf(e [16]byte) string {
-	const digits = "0123456789abcdef"
-	var text []byte
-	for _, b := range e {
-		text = append(text, digits[b>>4], digits[b&15])
-	}
-	return string(text)
 }
 
 // C3: without the public value the draw is made after draw_wait, and does not claim more than it is; one that was public
@@ -217,7 +209,7 @@ func freezes(c ledger.Command) error {
 // A freeze that dies between any two of its steps is done again, by the same node or another, also when the store is lost with
 // it; nobody has a number on the wrong side of N, no tail number is signed before N is durable, and the list is one.
 func TestFreezeDiesInBetween(t *testing.T) {
-	for name, break_ := range map[string]func(o *waitingroom.Options){
+	for name, dies := range map[string]func(o *waitingroom.Options){
 		"before the list is sealed": func(o *waitingroom.Options) {
 			o.Log = &logOf{o.Log, func() error { return errDies }}
 		},
@@ -228,7 +220,7 @@ func TestFreezeDiesInBetween(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t, nil, nil)
-					first := w.node(break_)
+					first := w.node(dies)
 					fans := w.joinAll(first, 500, "")
 					// Somebody comes while the freeze is stuck.
 					time.Sleep(joinsFor)
