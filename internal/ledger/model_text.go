@@ -69,6 +69,20 @@ func textProblem(c Command) string {
 		for _, c := range c.Line {
 			add("line", c.Lane)
 		}
+	default:
+		roomTexts(c, add)
+	}
+	for _, t := range texts {
+		if len(t.text) > t.bytesMax || !utf8.ValidString(t.text) || strings.ContainsRune(t.text, 0) {
+			return t.field
+		}
+	}
+	return ""
+}
+
+// roomTexts adds the texts of a waiting room's command.
+func roomTexts(c Command, add func(field, text string)) {
+	switch c := c.(type) {
 	case RoomCommit:
 		add("commitment", c.Commitment)
 		add("source", c.Source)
@@ -92,10 +106,4 @@ func textProblem(c Command) string {
 		add("lane", c.Lane)
 		add("code", c.Code)
 	}
-	for _, t := range texts {
-		if len(t.text) > t.bytesMax || !utf8.ValidString(t.text) || strings.ContainsRune(t.text, 0) {
-			return t.field
-		}
-	}
-	return ""
 }
