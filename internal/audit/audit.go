@@ -7,7 +7,8 @@
 // tickets) and order by order (tickets, money, notices). What is still under way is reported as in flight, not as a fault.
 //
 // Start reading at Run, then claims.go for I1–I4, tickets.go for I3 and I7, money.go for I6, across.go for what ties orders
-// to each other, door.go for uses of tickets, room.go for the waiting room (I10, I11).
+// to each other, door.go for uses of tickets, room.go for the waiting room (I10, I11),
+// waitlist.go for who was served first.
 package audit
 
 import (
@@ -50,6 +51,7 @@ const (
 	CheckI12        = "I12"
 	CheckDraw       = "draw"
 	CheckRoom       = "room"
+	CheckWaitlist   = "waitlist"
 	CheckMoney      = "money"
 	CheckTickets    = "tickets"
 	CheckExchange   = "exchange"
@@ -75,6 +77,7 @@ var about = []struct{ name, says string }{
 	{CheckI12, "every change has its notice (orders)"},
 	{CheckDraw, "places are as the draw says (entries)"},
 	{CheckRoom, "rooms agree with who came in (rows)"},
+	{CheckWaitlist, "the list is served in its order (wishes)"},
 	{CheckMoney, "amounts add up (holds, payments)"},
 	{CheckTickets, "what became of a ticket agrees (tickets)"},
 	{CheckExchange, "an exchange takes what it marked (tickets)"},
@@ -102,6 +105,9 @@ type audit struct {
 	across *across
 	told   told
 	layout cachedLayout
+
+	lineups map[id.ID]*lineup // by event
+	wishes  map[id.ID]*lineup // by wish
 }
 
 // Run reads the source and reports. An error means that it could not be read; what is wrong in it is in the report.
@@ -132,6 +138,7 @@ func Run(ctx context.Context, src *Source, o Options) (_ Report, err error) {
 func newAudit(d dialect, o Options) *audit {
 	a := &audit{
 		opts: o, report: newReport(d.name, o), checks: map[string]*Check{}, events: map[id.ID]*eventTotals{}, shows: map[limitKey]*showCount{},
+		lineups: map[id.ID]*lineup{}, wishes: map[id.ID]*lineup{},
 	}
 	for i := range a.report.Checks {
 		a.checks[a.report.Checks[i].Name] = &a.report.Checks[i]

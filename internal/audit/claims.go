@@ -24,6 +24,7 @@ type hall struct {
 	slots  []slot           // by seat
 	areas  []areaCount
 	starts []start
+	offers map[id.ID]*offerBrief // by hold
 	limits map[limitKey]int64
 	above  map[limitKey]int64 // of these, what does not count where it is judged
 	quotas map[quotaKey]int64
@@ -265,8 +266,8 @@ func (h *hall) buckets(rows *table[bucketRow]) {
 		var capacity, held, sold int64
 		for b := range rows.while(func(r *bucketRow) bool { return r.area == area }) {
 			capacity, held, sold = capacity+b.capacity, held+b.held, sold+b.sold
-			if b.held < 0 || b.sold < 0 || b.held+b.sold > b.capacity {
-				h.bad(CheckI2, areaText(area), "bucket %d has %d held and %d sold of %d", b.number, b.held, b.sold, b.capacity)
+			if b.held < 0 || b.sold < 0 || b.returned < 0 || b.held+b.sold+b.returned > b.capacity {
+				h.bad(CheckI2, areaText(area), "bucket %d has %d held, %d sold and %d returned of %d", b.number, b.held, b.sold, b.returned, b.capacity)
 			}
 			if area >= 0 && int(area) < len(h.areas) && h.areas[area].byBucket[b.number] != b.held {
 				h.bad(CheckI2, areaText(area), "bucket %d says %d held, the holds drew %d from it", b.number, b.held, h.areas[area].byBucket[b.number])

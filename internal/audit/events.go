@@ -137,7 +137,8 @@ func (a *audit) walkEvent(side *byEvent, e eventRow, known bool) {
 	if known {
 		where := ` WHERE event_id = ` + number(e.id)
 		h.seats(read(a.snap, `SELECT seat_index, state, claim_id, epoch, returned_at FROM #seats`+where+` ORDER BY seat_index`, scanSeat))
-		h.buckets(read(a.snap, `SELECT area, number, capacity, held, sold FROM #buckets`+where+` ORDER BY area, number`, scanBucket))
+		h.buckets(read(a.snap, `SELECT area, number, capacity, held, sold, returned FROM #buckets`+where+` ORDER BY area, number`, scanBucket))
+		h.waitlist(read(a.snap, `SELECT `+wishColumns+` FROM #wishes`+where+` ORDER BY wish_id`, scanWish))
 		h.compareLimits()
 		h.compareQuotas()
 	}
@@ -252,6 +253,7 @@ func (h *hall) hold(v *holdRow) {
 	if h.known {
 		h.holdPlaces(v)
 	}
+	h.offered(v)
 	h.holdPrice(v)
 	h.holdExchange(v)
 	h.holdGone(v)

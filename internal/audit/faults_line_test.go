@@ -15,7 +15,7 @@ const (
 
 var lineFaults = []fault{
 	{name: "a watermark that jumps", want: "I10", sql: `UPDATE #room_calls SET was = was + 1` + lastCall},
-	{name: "a watermark that stands", want: "I10 room", sql: `UPDATE #room_calls SET watermark = was` + lastCall + `; DELETE FROM #sessions WHERE session_id = {tails}; UPDATE #holds SET session_id = 0, offer_id = 1 WHERE hold_id = {tailh}`},
+	{name: "a watermark that stands", want: "I10 room references", sql: `UPDATE #room_calls SET watermark = was` + lastCall + `; DELETE FROM #sessions WHERE session_id = {tails}; UPDATE #holds SET session_id = 0, offer_id = 1 WHERE hold_id = {tailh}`},
 	{name: "a call before the draw", want: "I10", sql: `UPDATE #room_calls SET at = at - 5000 WHERE call_id = (SELECT min(call_id) FROM #room_calls)`},
 	{name: "calls in a room that is paused", want: "I10", sql: `UPDATE #room_rules SET paused = 1 WHERE rule_id = (SELECT min(rule_id) FROM #room_rules)`},
 	{name: "calls in a room that is closed", want: "I10", sql: `UPDATE #room_rules SET closed = 1 WHERE rule_id = (SELECT min(rule_id) FROM #room_rules)`},
@@ -77,7 +77,7 @@ var lineFaults = []fault{
 	{name: "a call that the room does not know", want: "room", sql: `UPDATE #room_calls SET watermark = watermark + 1` + lastCall},
 	{name: "rules gone", want: "I10 room", sql: `DELETE FROM #room_rules WHERE event_id = {line}`},
 	{name: "another rule than the event's", want: "room", sql: `UPDATE #room_rules SET active_max = 7 WHERE rule_id = (SELECT max(rule_id) FROM #room_rules)`},
-	{name: "rules out of order", want: "room", sql: `UPDATE #room_rules SET at = at - 5000 WHERE rule_id = (SELECT max(rule_id) FROM #room_rules); UPDATE #holds SET offer_id = 1 WHERE hold_id = {openh}`},
+	{name: "rules out of order", want: "room references", sql: `UPDATE #room_rules SET at = at - 5000 WHERE rule_id = (SELECT max(rule_id) FROM #room_rules); UPDATE #holds SET offer_id = 1 WHERE hold_id = {openh}`},
 	{name: "an end without a reason", want: "room", sql: `UPDATE #sessions SET why = '' WHERE session_id = {ds}`},
 	{name: "a session that ran out too early", want: "room", sql: `UPDATE #sessions SET why = 'expired' WHERE session_id = {ds}`},
 	{name: "a room that cannot be read", want: "room references", sql: `UPDATE #rooms SET body = 'x'` + ofLine + `1 = 1`},

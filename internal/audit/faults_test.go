@@ -252,7 +252,7 @@ func faults() []fault {
 	all = append(all, rowFaults...)
 	all = append(all, referenceFaults...)
 	all = append(all, moneyFaults...)
-	for _, more := range [][]fault{shopMoneyFaults, ticketFaults, exchangeFaults, doorFaults, shopRowFaults, shopBooksFaults, formFaults, lineFaults, shopFine} {
+	for _, more := range [][]fault{shopMoneyFaults, ticketFaults, exchangeFaults, doorFaults, shopRowFaults, shopBooksFaults, formFaults, lineFaults, listFaults, shopFine} {
 		all = append(all, more...)
 	}
 	return append(all, fine...)

@@ -17,6 +17,8 @@ func (a *audit) walkKeys() {
 		// Who passed a ticket on had the one before.
 		{ledger.OpTransfer, `SELECT t.ticket_id AS subject, t.event_id, w.customer_id AS owner, NULL AS made
 			FROM #tickets t JOIN #tickets w ON w.ticket_id = t.was_id WHERE t.was_id <> 0`},
+		// A wish that waits is changed by the next one, and keeps when it was made.
+		{ledger.OpWish, `SELECT wish_id AS subject, event_id, customer_id AS owner, NULL AS made FROM #wishes`},
 	} {
 		only := ""
 		if a.opts.Event != 0 {
@@ -40,7 +42,7 @@ func (a *audit) keysOfNothing() {
 		return
 	}
 	rows := read(a.snap, `SELECT customer_id, operation, key, subject_id, created_at, NULL, NULL FROM #idempotency_keys
-		WHERE operation NOT IN ('`+ledger.OpHold+`', '`+ledger.OpBooking+`', '`+ledger.OpRefund+`', '`+ledger.OpTransfer+`')
+		WHERE operation NOT IN ('`+ledger.OpHold+`', '`+ledger.OpBooking+`', '`+ledger.OpRefund+`', '`+ledger.OpTransfer+`', '`+ledger.OpWish+`')
 		ORDER BY subject_id, customer_id, key`, scanKey)
 	for k := range rows.all() {
 		a.bad(CheckI5, 0, k.customer.Text(id.Customer), "a key of it is of operation %q", k.operation)
@@ -48,14 +50,14 @@ func (a *audit) keysOfNothing() {
 }
 
 // subjectPrefix is how the effect of each operation is shown.
-var subjectPrefix = map[string]string{ledger.OpHold: id.Hold, ledger.OpBooking: id.Order, ledger.OpRefund: id.Refund, ledger.OpTransfer: id.Ticket}
+var subjectPrefix = map[string]string{ledger.OpHold: id.Hold, ledger.OpBooking: id.Order, ledger.OpRefund: id.Refund, ledger.OpTransfer: id.Ticket, ledger.OpWish: id.Wish}
 
 func (a *audit) key(k *keyRow, last id.ID) {
 	a.saw(CheckI5, 1)
 	subject := k.subject.Text(subjectPrefix[k.operation])
 	whose := k.customer.Text(id.Customer)
 	switch {
-	case k.subject == last:
+	case k.subject == last && k.operation != ledger.OpWish:
 		a.bad(CheckI5, 0, subject, "it is the effect of two keys, one of %s", whose)
 	case !k.owner.Valid:
 		// Ended holds and keys are deleted after a day, each in its turn.
@@ -76,7 +78,7 @@ func (a *audit) walkOrphans() {
 	}
 	for _, of := range []struct{ table, column, where string }{
 		{"seats", "event_id", ""}, {"buckets", "event_id", ""}, {"quotas", "event_id", ""}, {"seats_versions", "event_id", ""},
-		{"changes", "event_id", ""}, {"limits", "of_id", " AND t.scope <> 3"},
+		{"changes", "event_id", ""}, {"wishes", "event_id", ""}, {"limits", "of_id", " AND t.scope <> 3"},
 	} {
 		rows := read(a.snap, `SELECT DISTINCT t.`+of.column+` FROM #`+of.table+` t
 			WHERE NOT EXISTS (SELECT 1 FROM #events e WHERE e.event_id = t.`+of.column+`)`+of.where, scanID)

@@ -57,7 +57,8 @@ func (a *audit) walkOrders() {
 	if a.opts.Event != 0 {
 		which = " WHERE o.event_id = " + number(a.opts.Event)
 		whose = " WHERE order_id IN (SELECT o.order_id FROM #orders o" + which + ")"
-		told = whose + " OR order_id = " + number(a.opts.Event)
+		told = whose + " OR order_id = " + number(a.opts.Event) +
+			" OR order_id IN (SELECT wish_id FROM #wishes WHERE event_id = " + number(a.opts.Event) + ")"
 	}
 	orders := read(a.snap, `SELECT `+orderColumns+`, h.hold_id, h.event_id, h.customer_id, h.state, h.area, h.order_id, h.exchange_of, h.lines, h.currency
 		FROM #orders o LEFT JOIN #holds h ON h.hold_id = o.hold_id`+which+` ORDER BY o.order_id`, scanOrderHold)
@@ -80,6 +81,7 @@ func (a *audit) walkOrders() {
 	a.acrossLeft()
 	a.booksLeft()
 	a.eventsTold()
+	a.turns()
 }
 
 // orphans reports what belongs to no order, up to the next one that is there.
@@ -95,7 +97,7 @@ func (a *audit) orphans(side *byOrder, order id.ID) {
 		a.bad(CheckReferences, 0, r.id.Text(id.Refund), gone, orderText(r.order))
 	}
 	for r := range side.notices.while(func(r *noticeRow) bool { return r.order < order }) {
-		if a.eventNote(&r) {
+		if a.eventNote(&r) || a.wishNote(&r) {
 			continue
 		}
 		a.bad(CheckReferences, 0, "notice "+itoa(int(r.sequence)), gone, orderText(r.order))

@@ -176,10 +176,11 @@ type bucketRow struct {
 	capacity int64
 	held     int64
 	sold     int64
+	returned int64 // promised to the waitlist
 }
 
 func scanBucket(r *sql.Rows, v *bucketRow) error {
-	return r.Scan(&v.area, &v.number, &v.capacity, &v.held, &v.sold)
+	return r.Scan(&v.area, &v.number, &v.capacity, &v.held, &v.sold, &v.returned)
 }
 
 const holdColumns = `hold_id, event_id, customer_id, state, area, lines, draws, currency, created_at, expires_at, order_id, exchange_of, exchanged, session_id, offer_id`

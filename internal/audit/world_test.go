@@ -190,6 +190,7 @@ func newWorld(t *testing.T, clock *ledger.Time, open func(now func() ledger.Time
 	w.sell()
 	w.shopUnderWay()
 	w.queue()
+	w.waitlist()
 	return w
 }
 
