@@ -22,6 +22,7 @@ type cli struct {
 	Serve     ServeCmd     `cmd:"" help:"Run the server."`
 	Demo      DemoCmd      `cmd:"" help:"Sell an arena to simulated buyers over HTTP, then audit it."`
 	Plan      PlanCmd      `cmd:"" help:"Seating plans: check, import, generate, export."`
+	Room      RoomCmd      `cmd:"" help:"Waiting rooms, live: status, open, pause, resume, close, rate, change, value."`
 	Event     EventCmd     `cmd:"" help:"Events: import, list, open, pause, resume, close, cancel."`
 	Organizer OrganizerCmd `cmd:"" help:"Organizers: add, list, and who may do what for them."`
 	Webhook   WebhookCmd   `cmd:"" help:"Webhooks out: list, add, rotate, dead letters, replay."`

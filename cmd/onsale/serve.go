@@ -56,7 +56,9 @@ func settings(c config.Config) (app.Settings, error) {
 		PublicURL: c.PublicURL, TrustedProxies: c.TrustedProxies, Rates: c.Rates(), Providers: signInProviders(providers),
 		Mail: mailSettings(c.Mail), WebhooksAllowed: c.WebhooksTo,
 		Data: c.Data, Ledger: app.LedgerKind(c.Ledger.Kind), PostgresURL: c.Ledger.URL, PostgresDirectURL: c.Ledger.DirectURL,
-		Redis:     c.RedisOptions(),
+		Redis:   c.RedisOptions(),
+		Beacons: c.Room.Beacons, ProofDifficulty: c.Room.ProofDifficulty, JoinQueueMax: c.Room.JoinQueueMax,
+		Person:    app.PersonSettings{Check: c.Room.PersonCheck, SiteKey: c.Room.PersonSiteKey, Secret: c.Room.PersonSecret},
 		MasterKey: c.MasterKey, MasterKeyFile: c.MasterKeyFile, Listen: c.Listen, InternalListen: c.MetricsListen,
 		Demo: c.Demo, Throwaway: c.Throwaway, Issuers: issuers,
 		Payment: app.PaymentSettings{

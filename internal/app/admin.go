@@ -76,6 +76,7 @@ func (a *App) Admin() http.Handler {
 	a.peopleRoutes(mux, a.People)
 	a.operationsRoutes(mux, a.People)
 	a.adminWebhooks(mux)
+	a.roomRoutes(mux)
 	return mux
 }
 
@@ -227,7 +228,7 @@ func (a *App) adminVerb(ctx context.Context, event, verb string) (AdminEvent, er
 		a.logged(ctx, e.Organizer, "event.restart", event)
 		return a.adminEvent(ctx, e)
 	}
-	e, err := a.Catalog.Change(ctx, number, catalog.Verb(verb))
+	e, err := a.Catalog.Change(catalog.WithActor(ctx, catalog.Actor{Action: "event." + verb}), number, catalog.Verb(verb))
 	if err != nil {
 		return AdminEvent{}, err
 	}

@@ -24,6 +24,7 @@ import (
 	"onsale/internal/catalog/search"
 	"onsale/internal/control"
 	"onsale/internal/guard"
+	"onsale/internal/guard/picture"
 	"onsale/internal/httpapi"
 	"onsale/internal/id"
 	"onsale/internal/identity"
@@ -91,6 +92,7 @@ type App struct {
 	beacon   *beacon.Beacon
 	blocks   *guard.Blocks
 	evidence *guard.Recorder
+	pictures *picture.Check // nil: none are shown
 
 	Mailbox *mailbox.Mailbox // where a demo's mails go, nil otherwise
 
@@ -347,8 +349,9 @@ type Settings struct {
 	Rates             guard.Settings // the zero value limits nothing
 	Payment           PaymentSettings
 	Beacons           []beacon.Source // where public values of draws come from
-	ProofDifficulty   int             // of a proof of work in quiet times; 0 is the gate's own. Always 1 with a throw-away issuer
-	JoinQueueMax      int             // joins that may wait for the log. Defaults to waitingroom.JoinQueueMax
+	Person            PersonSettings
+	ProofDifficulty   int // of a proof of work in quiet times; 0 is the gate's own. Always 1 with a throw-away issuer
+	JoinQueueMax      int // joins that may wait for the log. Defaults to waitingroom.JoinQueueMax
 	QueueMax          int
 	SubscribersMax    int
 	ShutdownGrace     time.Duration // how long requests under way may take to end. Defaults to 15 s

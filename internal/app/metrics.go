@@ -79,6 +79,7 @@ func (m *metrics) watch(a *App) {
 		}
 		return 0
 	})
+	a.watchRooms(gauge, counter)
 	m.registry.MustRegister(noticeCollector{a})
 }
 

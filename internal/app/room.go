@@ -6,12 +6,15 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/url"
 	"sync"
 	"time"
 
 	"onsale/internal/booking"
 	"onsale/internal/catalog"
 	"onsale/internal/guard"
+	"onsale/internal/guard/person"
+	"onsale/internal/guard/picture"
 	"onsale/internal/id"
 	"onsale/internal/keys"
 	"onsale/internal/ledger"
@@ -234,8 +237,36 @@ func (a *App) gateSecrets() [][]byte {
 	return all
 }
 
-// persons is who tells people from machines, nil where nobody is asked to.
-func (a *App) persons() (*guard.Persons, error) { return nil, nil }
+// PersonSettings say who tells people from machines.
+type PersonSettings struct {
+	Check   string // "picture", "turnstile", "hcaptcha" or "none"; "": none
+	SiteKey string
+	Secret  string // secret
+}
+
+// persons is who tells people from machines, nil where nobody is asked to be one.
+func (a *App) persons() (*guard.Persons, error) {
+	s := a.Settings.Person
+	if s.Check == "" || s.Check == "none" {
+		return nil, nil
+	}
+	a.pictures = picture.New(a.gateSecrets, time.Now())
+	p := &guard.Persons{Fallback: a.pictures, Failed: func(err error) {
+		a.Log.Warn("the provider of person checks is away: pictures are shown meanwhile", "error", err)
+	}}
+	o := person.Options{SiteKey: s.SiteKey, Secret: s.Secret}
+	if u, err := url.Parse(a.Settings.PublicURL); err == nil {
+		o.Hostnames = []string{u.Hostname()}
+	}
+	var err error
+	switch s.Check {
+	case "turnstile":
+		p.First, err = person.Turnstile(o)
+	case "hcaptcha":
+		p.First, err = person.HCaptcha(o)
+	}
+	return p, err
+}
 
 // waiting runs the rooms and what belongs to them until ctx ends.
 func (a *App) waiting(ctx context.Context, work *sync.WaitGroup) {

@@ -223,7 +223,7 @@ func (a *App) handler() (http.Handler, error) {
 		Door: door.New(door.Options{
 			Shard: shard{a}, Events: a.Catalog, Keys: func() ticket.PublicKeys { return ticket.CheckingKeys(a.Keys) }, Test: a.Provider.Mode() == payment.Test,
 		}),
-		Rooms: a.Rooms, Gate: a.Gate, Presale: a.Presale, Waitlist: a.Waitlist, Blocks: a.blocks, Evidence: a.evidence, EvidenceStore: a.Control.Evidence(),
+		Rooms: a.Rooms, Gate: a.Gate, Presale: a.Presale, Waitlist: a.Waitlist, Blocks: a.blocks, Evidence: a.evidence, EvidenceStore: a.Control.Evidence(), Pictures: a.pictures,
 		ObserveHold: a.Rooms.ObserveHold,
 		Webhooks:    webhooks, Observe: a.metrics.request, Demo: a.Settings.Demo, Data: shortPath(a.Settings.Data), Version: a.Settings.Version, Logger: a.Log,
 	})

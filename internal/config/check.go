@@ -56,6 +56,7 @@ func (l *loader) check() {
 	}
 	l.checkProviders()
 	l.checkFaults()
+	l.checkRoom()
 	l.checkStripe()
 	l.checkMail()
 }
@@ -245,7 +246,7 @@ func (c Config) CheckServe() error {
 // Rates are how often somebody may ask.
 func (c Config) Rates() guard.Settings {
 	return guard.Settings{
-		Customer: c.Limits.RateCustomer, Sale: c.Limits.RateSale, Staff: c.Limits.RateStaff, Address: c.Limits.RateAddress, Site: c.Limits.RateSite,
+		Customer: c.Limits.RateCustomer, Sale: c.Limits.RateSale, Staff: c.Limits.RateStaff, Queue: c.Limits.RateQueue, SignIn: c.Limits.RateSignIn, Check: c.Limits.RateCheck, Event: c.Limits.RateEvent, Address: c.Limits.RateAddress, Site: c.Limits.RateSite,
 		Burst: c.Limits.RateBurst, Keys: c.Limits.RateKeysMax,
 	}
 }

@@ -43,6 +43,7 @@ type Config struct {
 	Payment        Payment
 	Mail           Mail
 	WebhooksTo     []netip.Prefix
+	Room           Room
 	Limits         Limits
 	Timeouts       Timeouts
 	Log            Log
@@ -148,6 +149,10 @@ type Limits struct {
 
 	RateCustomer int
 	RateSale     int
+	RateQueue    int
+	RateSignIn   int
+	RateCheck    int
+	RateEvent    int
 	RateStaff    int
 	RateAddress  int
 	RateSite     int

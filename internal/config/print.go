@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"onsale/internal/waitingroom/beacon"
 )
 
 // lineRunesMax is how long a printed comment is at most.
@@ -34,7 +36,7 @@ func (c Config) Print(out io.Writer) error {
 		}
 		doc := s.doc
 		switch s.get().(type) {
-		case []Issuer, []Provider: // only in a file
+		case []Issuer, []Provider, []beacon.Source: // only in a file
 		default:
 			doc += " [" + variable(s.key) + "]"
 		}
@@ -78,6 +80,8 @@ func printValue(w io.Writer, indent, name string, s setting) {
 				}
 			}
 		}
+	case []beacon.Source:
+		printBeacons(w, indent, name, v)
 	case []FaultRate:
 		if len(v) == 0 {
 			fmt.Fprintf(w, "%s%s: {}\n", indent, name)

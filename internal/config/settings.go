@@ -118,6 +118,14 @@ func (c *Config) settings() []setting {
 			"Requests a second of one customer, 0–1000000; 0 is no limit. Defaults to 5."),
 		number(&c.Limits.RateSale, 0, guard.RateMax, "limits.rate_sale", 3,
 			"Of these holds and bookings, 0–1000000; 0 is no limit. Defaults to 3."),
+		number(&c.Limits.RateQueue, 0, guard.RateMax, "limits.rate_queue", 3,
+			"Of these joining a line, entering and leaving, 0–1000000; 0 is no limit. Defaults to 3."),
+		number(&c.Limits.RateSignIn, 0, guard.RateMax, "limits.rate_sign_in", 5,
+			"Of one customer's or address's those that sign in, 0–1000000; 0 is no limit. Defaults to 5."),
+		number(&c.Limits.RateCheck, 0, guard.RateMax, "limits.rate_check", 5,
+			"Of one customer's or address's those that ask for a proof of work or a picture, 0–1000000; 0 is no limit. Defaults to 5."),
+		number(&c.Limits.RateEvent, 0, guard.RateMax, "limits.rate_event", 4000,
+			"Requests a second of one kind that one event may have whatever the others do, on this node, 0–1000000; 0 is no such share. Defaults to 4000."),
 		number(&c.Limits.RateStaff, 0, guard.RateMax, "limits.rate_staff", 50,
 			"Requests a second of one customer who works for an organizer, at that work, 0–1000000; 0 is no limit. Defaults to 50."),
 		number(&c.Limits.RateAddress, 0, guard.RateMax, "limits.rate_address", 20,
@@ -135,7 +143,7 @@ func (c *Config) settings() []setting {
 		text(&c.Log.Format, "log.format", "text", `"text" for people, "json" for machines. Defaults to "text".`, "text", "json"),
 		length(&c.ShutdownGrace, 0, 10*time.Minute, "shutdown_grace", "15s", `How long requests under way may go on when the program is told to stop, 0s–10m. Defaults to "15s".`),
 	}
-	return rows
+	return append(rows, c.roomSettings()...)
 }
 
 // The kinds of rows.

@@ -276,7 +276,7 @@ var unreachable = map[string]string{
 // unshown are routes whose answers are not golden yet.
 func unshown(r route) bool {
 	return r.Tag == "Waiting room" || r.Tag == "Waitlist" || strings.HasPrefix(r.Path, roomPath) || r.ID == "event_log" ||
-		strings.Contains(r.Path, "/blocks") || strings.Contains(r.Path, "/evidence")
+		strings.Contains(r.Path, "/blocks") || strings.Contains(r.Path, "/person-check") || strings.Contains(r.Path, "/evidence")
 }
 
 // Every fault that a route is said to have has a golden answer.

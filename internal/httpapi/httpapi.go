@@ -24,6 +24,7 @@ import (
 	"onsale/internal/door"
 	"onsale/internal/fault"
 	"onsale/internal/guard"
+	"onsale/internal/guard/picture"
 	"onsale/internal/id"
 	"onsale/internal/identity"
 	"onsale/internal/inventory"
@@ -71,6 +72,8 @@ type Options struct {
 	ObserveHold func(event id.ID, took time.Duration, shed bool)
 	// Gate says who may join a line; nil: joins bring nothing, and nobody is blocked.
 	Gate *guard.Gate
+	// Pictures shows what only a person can read, or hear; nil: nothing.
+	Pictures *picture.Check
 	// Presale knows who may join a lane that is not for everybody; nil: nobody.
 	Presale *presale.Service
 	// Waitlist keeps the wishes of those who found nothing; nil: nobody may leave one.

@@ -10,6 +10,7 @@ import (
 	"onsale/internal/catalog"
 	"onsale/internal/fault"
 	"onsale/internal/guard"
+	"onsale/internal/guard/picture"
 	"onsale/internal/id"
 	"onsale/internal/identity"
 	"onsale/internal/ledger"
@@ -109,6 +110,10 @@ func (a *api) queueRoutes() []route {
 		{Method: "GET", Path: queuePath + "/challenge", ID: "queue_challenge", Who: visitor, Class: guard.Check, Tag: tag, Summary: "What to bring with a join",
 			Notes: "A proof of work in the format of ALTCHA, and perhaps a person check. It is for you (or your browser) and this event alone, for ten minutes.", Answer: guard.Ask{},
 			Faults: none, handle: a.queueChallenge},
+		{Method: "GET", Path: "/v1/person-check/picture", ID: "person_picture", Who: public, Class: guard.Check, Tag: tag, Summary: "The picture of a person check",
+			Query: []parameter{{"token", "of the check", "string"}}, AnswerType: "image/png", Faults: []fault.Code{fault.NotFound}, handle: a.personPicture},
+		{Method: "GET", Path: "/v1/person-check/sound", ID: "person_sound", Who: public, Class: guard.Check, Tag: tag, Summary: "The same to be heard",
+			Query: []parameter{{"token", "of the check", "string"}}, AnswerType: "audio/wav", Faults: []fault.Code{fault.NotFound}, handle: a.personSound},
 		{Method: "GET", Path: queuePath + "/{queue_id}", ID: "queue_position", Who: public, Class: guard.Free, Tag: tag, Summary: "How a number stands", Answer: QueuePosition{},
 			Faults: placed, handle: a.queuePosition},
 		{Method: "GET", Path: queuePath + "/{queue_id}/stream", ID: "queue_turn", Who: public, Tag: tag, Summary: "The line and your turn, as they change",
@@ -573,4 +578,29 @@ func (a *api) drawList(w http.ResponseWriter, r *request) error {
 		return nil
 	}
 	return a.Rooms.WriteList(r.Context(), e.ID, w)
+}
+
+func (a *api) personPicture(w http.ResponseWriter, r *request) error {
+	return a.personTask(w, r, "image/png", (*picture.Check).Picture)
+}
+
+func (a *api) personSound(w http.ResponseWriter, r *request) error {
+	return a.personTask(w, r, "audio/wav", (*picture.Check).Sound)
+}
+
+func (a *api) personTask(w http.ResponseWriter, r *request, kind string, draw func(*picture.Check, time.Time, string) ([]byte, error)) error {
+	asked, err := parameters(r)
+	if err != nil {
+		return err
+	}
+	if a.Pictures == nil {
+		return fault.New(fault.NotFound, "")
+	}
+	task, err := draw(a.Pictures, a.Now(), asked.Get("token"))
+	if err != nil {
+		return fault.New(fault.NotFound, "this check has run out: ask for another challenge")
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	send(w, http.StatusOK, kind, task)
+	return nil
 }

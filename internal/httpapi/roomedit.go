@@ -24,6 +24,13 @@ type RoomEdit struct {
 	DrawWaitMS   *int64          `json:"draw_wait_ms,omitempty" doc:"how long after opening the public value is waited for"`
 }
 
+// Apply changes an event's room. What cannot be read is a fault; what the catalog does not allow it says itself.
+func (b *RoomEdit) Apply(e *catalog.Event) error {
+	c := &clockReader{zone: e.Venue.Location()}
+	b.apply(&e.Room, c)
+	return c.err
+}
+
 func (b *RoomEdit) apply(r *catalog.RoomRule, c *clockReader) {
 	c.read("room.joins_open_at", b.JoinsOpen, &r.JoinsOpen)
 	setAs(&r.Mode, b.Mode)
