@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"onsale/internal/fault"
+	"onsale/internal/guard"
 	"onsale/internal/id"
 	"onsale/internal/identity"
 )
@@ -48,10 +49,10 @@ const callbackBytesMax = 8 << 10
 
 func (a *api) signInRoutes() []route {
 	return []route{
-		{Method: "POST", Path: "/v1/sign-in", ID: "sign_in_ask", Who: public, Tag: "People", Summary: "Ask for a one-time code by mail",
+		{Method: "POST", Path: "/v1/sign-in", ID: "sign_in_ask", Who: public, Class: guard.SignIn, Tag: "People", Summary: "Ask for a one-time code by mail",
 			Notes: "The answer is the same for every address. It sets the cookie of the browser to which the code is bound.",
 			Body:  SignInRequest{}, Answer: SignInAsked{}, Status: []int{202}, Faults: []fault.Code{fault.Invalid, fault.NotFound}, handle: a.signInAsk},
-		{Method: "POST", Path: "/v1/sign-in/code", ID: "sign_in", Who: public, Tag: "People", Summary: "Sign in with the code",
+		{Method: "POST", Path: "/v1/sign-in/code", ID: "sign_in", Who: public, Class: guard.SignIn, Tag: "People", Summary: "Sign in with the code",
 			Notes: "Five tries a code. It sets the cookie of the sign-in, which stands for the bearer token in all other calls.",
 			Body:  SignInCode{}, Answer: SignIn{}, Faults: []fault.Code{fault.Invalid, fault.CodeWrong}, handle: a.signIn},
 		{Method: "DELETE", Path: "/v1/sign-in", ID: "sign_out", Who: signedIn, Tag: "People", Summary: "Sign out",
