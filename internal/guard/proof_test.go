@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
@@ -215,7 +216,15 @@ func library(t *testing.T) string {
 
 func FuzzProof(f *testing.F) {
 	p := NewProver(secrets("s"))
-	good := solved(f, p.Challenge(start, ann, 20))
+	// The same in every process of the fuzzer: nothing in it is random.
+	derived := p.secrets.Of("proof of work")[0]
+	c := Challenge{Algorithm: proofAlgorithm, MaxNumber: 20, Salt: fmt.Sprintf("00?at=%d&expires=%d&for=%s&max=20&", start.UnixMilli(), start.Add(ProofLife).Unix(), boundTo(derived, ann))}
+	c.Challenge = proofSum(c.Salt, 17)
+	c.Signature = proofSignature(proofKey(derived), c.Challenge)
+	good := solved(f, c)
+	if _, err := p.Check(start, ann, good); err != nil {
+		f.Fatal(err)
+	}
 	for _, s := range []string{"", good, good[:len(good)-4], "e30=", base64.StdEncoding.EncodeToString([]byte(`{"algorithm":"SHA-256","number":1e3,"salt":"?&"}`))} {
 		f.Add(s)
 	}
