@@ -108,6 +108,7 @@ func (c *DemoCmd) folder(o *demo.Options) (remove func(good bool) error, err err
 		}
 	}
 	o.Shard, o.Books = filepath.Join(o.Data, app.ShardFile), filepath.Join(o.Data, app.SandboxFile)
+	o.Joins = filepath.Join(o.Data, app.JoinsFolder)
 	return remove, nil
 }
 

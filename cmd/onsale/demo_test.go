@@ -34,7 +34,7 @@ func playDemo(t *testing.T, ledger ...string) {
 	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	arguments := append([]string{"demo", "--seats", "2000", "--buyers", "800", "--kills", "4", "--hold-ttl", "5s", "--payment-window", "10s"}, ledger...)
+	arguments := append([]string{"demo", "--seats", "1200", "--buyers", "800", "--kills", "4", "--hold-ttl", "5s", "--payment-window", "10s"}, ledger...)
 	cmd := exec.CommandContext(t.Context(), program, arguments...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -42,7 +42,7 @@ func playDemo(t *testing.T, ledger ...string) {
 		t.Fatalf("onsale demo: %v\n%s", err, &out)
 	}
 	text := out.String()
-	for _, want := range []string{"Kill 4 of 4", "4 kills", "\naudit: ok", "\njournal: ok", "\npersonal data: ok"} {
+	for _, want := range []string{"The draw is provable", "Kill 4 of 4", "4 kills", "\nWaiting room: ", "\naudit: ok", "\njournal: ok", "\npersonal data: ok"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the report does not say %q", want)
 		}

@@ -152,6 +152,9 @@ type ServeCmd struct {
 	DemoSeats     int           `default:"50000" help:"Seats of the demo's arena."`
 	DemoHoldTTL   time.Duration `default:"10m" name:"demo-hold-ttl" help:"How long a hold lasts at the demo's event."`
 	DemoWindow    time.Duration `default:"5m" name:"demo-payment-window" hidden:"" help:"How long a hold lasts at least once a payment has begun."`
+	DemoRate      int           `name:"demo-room-rate" hidden:"" help:"People a second whom the waiting room of the demo's arena lets in; 0: there is none."`
+	DemoActive    int           `default:"5000" name:"demo-room-active" hidden:"" help:"People inside at once."`
+	DemoTurn      time.Duration `default:"2m" name:"demo-room-turn" hidden:"" help:"In which somebody called may enter."`
 	DemoLate      time.Duration `default:"30s" name:"demo-late" hidden:"" help:"When the sandbox takes money that comes late."`
 }
 
@@ -183,6 +186,7 @@ func (c *ServeCmd) Run(ctx context.Context, k *kong.Context) (err error) {
 	}
 	slog.SetDefault(s.Logger)
 	s.DemoSeats, s.DemoHoldTTL, s.DemoPaymentWindow = c.DemoSeats, c.DemoHoldTTL, c.DemoWindow
+	s.DemoRoom = app.DemoRoom{Rate: c.DemoRate, ActiveMax: c.DemoActive, Turn: c.DemoTurn}
 	s.Payment.Delays.Late = c.DemoLate
 	s.Started = func(at app.Addresses) {
 		fmt.Fprintf(k.Stdout, "Onsale %s is at http://%s\n", s.Version, at.Public)

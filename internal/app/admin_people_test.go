@@ -103,7 +103,7 @@ func TestCommandsAreInTheAuditLog(t *testing.T) {
 	arena := venue.Generate(venue.GenerateOptions{Seats: 100})
 	plan, err := arena.Encode()
 	must(t, err)
-	file := ImportRequest{File: DemoFile(arena, time.Now(), time.Minute, time.Minute), Plan: plan}
+	file := ImportRequest{File: DemoFile(arena, time.Now(), DemoSale{HoldTTL: time.Minute, PaymentWindow: time.Minute}), Plan: plan}
 	var events []AdminEvent
 	for range 2 { // what changes nothing is no entry
 		must(t, c.Call(ctx, "POST", "/events", file, &events))

@@ -339,7 +339,8 @@ type Settings struct {
 	DemoHoldTTL    time.Duration // of the demo's event. Defaults to 10 min
 	// DemoPaymentWindow is how long a hold of the demo's event lasts at least once it is being paid. Defaults to 5 min
 	DemoPaymentWindow time.Duration
-	Throwaway         bool // also take tokens of the throw-away issuer; always so in a demo
+	DemoRoom          DemoRoom // of the demo's arena
+	Throwaway         bool     // also take tokens of the throw-away issuer; always so in a demo
 	Issuers           []identity.Issuer
 	Providers         []SignInProvider // need PublicURL
 	Mail              MailSettings

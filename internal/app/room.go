@@ -25,7 +25,6 @@ import (
 )
 
 const (
-	joinsFolder   = "joins"
 	drawPurpose   = keys.Purpose("draw") // under which a draw's secret is sealed; no key of the ring has it
 	drawBytes     = 32
 	defaultIssuer = "onsale"
@@ -86,7 +85,7 @@ func (a *App) openJoins() error {
 		a.joins = a.Control.Joins()
 		return nil
 	}
-	log, err := joinlog.Open(a.path(joinsFolder))
+	log, err := joinlog.Open(a.path(JoinsFolder))
 	if err != nil {
 		return err
 	}

@@ -33,7 +33,8 @@ func (v *visit) afterwards(ctx context.Context, b *httpapi.Booking, random *rand
 	}
 	later := *v.buyer // the first visit may go on: what both change is each one's own
 	later.random = fork(random)
-	w := &visit{sale: v.sale, buyer: &later, house: v.house, who: v.who, keys: v.keys + keysAhead, attending: v.attending}
+	w := &visit{sale: v.sale, buyer: &later, house: v.house, who: v.who, keys: v.keys + keysAhead, attending: v.attending,
+		place: v.place, session: v.session, admission: v.admission}
 	v.waiting.Go(func() {
 		w.think(ctx)
 		switch v.after {

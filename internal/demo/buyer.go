@@ -28,36 +28,102 @@ type visit struct {
 	house *house // whose event it is
 	who   caller
 	keys  int
+
+	place     place  // in line
+	admission string // the token for the gate; "" outside
+	session   string
+	code      string // for the presale
 	// attending are who comes with the tickets of the last booking, where the event wants to know.
 	attending []httpapi.Attendee
 }
 
-// play leads a buyer from the door to the end. What only waits goes on after it has returned, in s.waiting.
+// play leads a buyer to the line. What comes after goes on in s.present when it is the buyer's turn.
 func (s *sale) play(ctx context.Context, b *buyer) {
+	v := s.visit(b)
+	if !v.arrive(ctx) {
+		s.done.Add(1)
+		return
+	}
+	if b.named { // there is no line
+		s.present.Go(func() {
+			defer s.done.Add(1)
+			v.shop(ctx)
+		})
+		return
+	}
+	v.code = s.codeFor(b)
+	if !v.join(ctx) || b.rejoins && !v.rejoin(ctx) {
+		s.done.Add(1)
+		return
+	}
+	if b.noShow {
+		return
+	}
+	s.present.Add(1)
+	s.line.wait(&waiter{place: v.place, random: fork(v.random), turn: func(called bool) {
+		go func() {
+			defer s.present.Done()
+			defer s.done.Add(1)
+			v.itIsTime(ctx, called)
+		}()
+	}})
+}
+
+func (s *sale) visit(b *buyer) *visit {
 	v := &visit{sale: s, buyer: b, house: s.house, who: caller{from: address(b.number)}}
 	if b.named {
 		v.house = s.named
 	}
-	if !v.arrive(ctx) {
+	return v
+}
+
+// itIsTime is what somebody does who waited: goes in, or, where it is over, home.
+func (v *visit) itIsTime(ctx context.Context, called bool) {
+	if !called {
+		v.figures.did(soldOutInLine)
+		v.wishFor(ctx)
 		return
 	}
+	if v.oversleeps {
+		if !sleep(ctx, turnLasts+time.Second) {
+			return
+		}
+		v.figures.did(oversleepers)
+	}
+	if !v.turnstile.enters(ctx) {
+		return
+	}
+	done, again := v.claim(ctx)
+	if !done && again {
+		done = v.takeTurn(ctx)
+	}
+	if done {
+		v.figures.cameIn()
+		v.shop(ctx)
+		v.leave(ctx)
+	}
+}
+
+// shop is what a buyer does inside.
+func (v *visit) shop(ctx context.Context) {
 	hold := v.hold(ctx)
 	if hold == nil {
 		return
 	}
-	if b.extend {
+	if v.extend {
 		v.think(ctx)
 		v.extendHold(ctx, hold)
 	}
-	switch b.ending {
+	switch v.ending {
 	case endWalks:
-		s.figures.did(abandoned)
+		v.figures.did(abandoned)
+		v.forgets = true
 	case endReleases:
 		v.think(ctx)
 		v.release(ctx, hold)
 	default:
 		v.think(ctx)
-		v.pay(ctx, hold, tokens[b.card], true)
+		v.pay(ctx, hold, tokens[v.card], true)
 	}
 }
 
@@ -78,7 +144,7 @@ func (v *visit) hold(ctx context.Context) *httpapi.Hold {
 			v.think(ctx)
 		}
 		first := try == 0
-		q := call{name: "hold", method: http.MethodPost, path: "/v1/holds", who: v.who, body: v.wish(ctx, first), drop: first && v.dropHeld}
+		q := call{name: "hold", method: http.MethodPost, path: "/v1/holds", who: v.who, pass: v.admission, body: v.wish(ctx, first), drop: first && v.dropHeld}
 		if v.keyless {
 			q.once = true
 		} else {
@@ -97,8 +163,16 @@ func (v *visit) hold(ctx context.Context) *httpapi.Hold {
 		case fault.SeatsTaken, fault.PlacesTaken, fault.NoSeatsFound:
 			v.figures.did(conflicts)
 		case fault.Busy, fault.OrphanSeat:
+		case fault.NotAdmitted, fault.AdmissionExpired:
+			if v.isNamed() || !v.comeAgain(ctx) {
+				return nil
+			}
+		case fault.HoldRest:
+			v.figures.did(rested)
+			return nil
 		case fault.SoldOut:
 			v.figures.did(soldOuts)
+			v.wishFor(ctx)
 			return nil
 		case fault.LimitReached:
 			v.figures.did(limited)

@@ -98,6 +98,14 @@ type buyer struct {
 	middle    bool // takes a category that has dearer and cheaper ones beside it
 	after     after
 
+	presale    bool // has a code for the lane that goes before
+	tabs       int  // that are open at once; 0 is one
+	comesLate  bool // joins after the opening
+	oversleeps bool // claims when the turn is over
+	rejoins    bool // gives the number up, and takes another
+	forgets    bool // goes without leaving: the session runs out
+	noShow     bool // joins and never comes
+
 	random *rand.Rand
 }
 
@@ -113,10 +121,11 @@ func cast(seed uint64, count int, authorize bool) ([]buyer, error) {
 	for i := range all {
 		b := &all[i]
 		*b = buyer{number: i, name: fmt.Sprintf("demo-%d-%06d", seed, i), random: rand.New(rand.NewPCG(seed, uint64(i)+1))}
-		draw(b, random, authorize)
+		evening(b, random, authorize)
 		if i < len(parts) {
 			b.ordinary()
 			parts[i](b)
+			b.presale = true // early, while there are seats for everything
 		}
 	}
 	return all, nil
@@ -127,8 +136,8 @@ func (b *buyer) ordinary() {
 	*b = buyer{number: b.number, name: b.name, random: b.random, party: 2}
 }
 
-// draw decides an ordinary evening's buyer.
-func draw(b *buyer, random *rand.Rand, authorize bool) {
+// evening decides an ordinary evening's buyer.
+func evening(b *buyer, random *rand.Rand, authorize bool) {
 	b.party = pick(random, parties)
 	b.way = pick(random, ways)
 	b.retry, b.otherGood = random.IntN(2) == 0, random.IntN(2) == 0
@@ -157,8 +166,18 @@ func draw(b *buyer, random *rand.Rand, authorize bool) {
 		b.card = cardGood
 	}
 	b.signsIn = random.IntN(1000) < signInPerMille
+	queueUp(b, chance)
 	if b.ending == endPays && b.card == cardGood {
 		b.after = pick(random, afters)
+	}
+}
+
+// queueUp decides how somebody stands in line.
+func queueUp(b *buyer, chance func(percent int) bool) {
+	b.presale, b.comesLate, b.forgets = chance(5), chance(10), chance(20)
+	b.oversleeps, b.rejoins = chance(2), chance(2)
+	if chance(12) {
+		b.tabs = 3
 	}
 }
 
@@ -237,6 +256,9 @@ func roles(authorize bool) []func(*buyer) {
 		func(b *buyer) { b.showsQR = true },
 		func(b *buyer) { b.way, b.stale = wayPicked, true },
 		func(b *buyer) { b.way, b.stale, b.keyless = wayPicked, true, true },
+		func(b *buyer) { b.tabs = 3 },
+		func(b *buyer) { b.rejoins = true },
+		func(b *buyer) { b.oversleeps = true },
 	}
 	if authorize {
 		all = append(all, func(b *buyer) { b.card = cardNoCapture })

@@ -26,6 +26,7 @@ func check(s said, l *stored, seat func(event id.ID, label string) (int32, bool)
 		c.booking(&s.paid[i])
 	}
 	c.afterwards()
+	c.line(&s.line)
 	return c.list
 }
 

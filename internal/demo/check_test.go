@@ -47,7 +47,14 @@ func good() (said, *stored) {
 			12: {hold: 6, customer: 105, state: ledger.OrderPaid, amount: 100, rescued: true, tickets: map[id.ID]storedTicket{23: {state: ledger.TicketValid}}},
 			13: {hold: 4, customer: 104, state: ledger.OrderFailed, amount: 100, reason: "card_declined"},
 		},
+		sessions: map[id.ID]*storedSession{
+			61: {customer: 101, at: numberKey{"general", 3}, entered: 500},
+			62: {customer: 102, at: numberKey{"presale", 3}, entered: 500},
+		},
 	}
+	s.line = newLineSaid()
+	s.line.numbers[numberKey{"general", 3}], s.line.numbers[numberKey{"presale", 3}] = 1, 2
+	s.line.entries[61] = entrySaid{Session: 61, Buyer: 1, At: numberKey{"general", 3}}
 	return s, l
 }
 
@@ -105,6 +112,11 @@ func TestCheckFindsEachLoss(t *testing.T) {
 		}},
 		{"a buyer is two customers", "another customer", func(_ *said, l *stored) { l.orders[13].customer = 999 }},
 		{"two buyers are one customer", "are one customer", func(_ *said, l *stored) { l.holds[3].customer = 102 }},
+		{"an entry is gone", "is not in the ledger", func(_ *said, l *stored) { delete(l.sessions, 61) }},
+		{"an entry by another number", "was said", func(_ *said, l *stored) { l.sessions[61].at.number++ }},
+		{"an entry of somebody else", "another customer", func(_ *said, l *stored) { l.sessions[61].customer = 999 }},
+		{"a number came in twice", "both came in by", func(_ *said, l *stored) { l.sessions[63] = l.sessions[61] }},
+		{"a number came in as another's", "another customer", func(_ *said, l *stored) { l.sessions[62].customer = 999 }},
 		{"what was said contradicts itself", "then PAID", func(s *said, _ *stored) { s.odd = []string{"FAILED, then PAID"} }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

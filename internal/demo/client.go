@@ -28,6 +28,9 @@ const (
 	retryAfterMax = 10 * time.Second
 )
 
+// browserAgent is what people's browsers say they are.
+const browserAgent = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+
 // errNoAnswer says that a call has no answer: whether it took effect is not known.
 var errNoAnswer = errors.New("no answer came")
 
@@ -55,14 +58,16 @@ type call struct {
 	key    string // Idempotency-Key; "" for none
 	accept string
 	body   any
-	drop   bool // hang up as soon as the request is sent, and then send it again
-	once   bool // do not send it again without a sign that nothing has happened
+	pass   string // an admission token
+	drop   bool   // hang up as soon as the request is sent, and then send it again
+	once   bool   // do not send it again without a sign that nothing has happened
 }
 
 // A caller is how a request says who asks, and from where. The zero value says nothing.
 type caller struct {
 	token   string // a bearer's
 	cookies string // a browser's
+	agent   string // what it says it is; "" is a browser
 	from    string // the address that the demo's server, which trusts loopback, takes it to come from (F4)
 }
 
@@ -108,7 +113,7 @@ func (c *client) do(ctx context.Context, q call, random *rand.Rand) (answer, err
 				c.figures.did(unknowns)
 				return answer{}, errNoAnswer
 			}
-		case a.status < http.StatusInternalServerError && a.status != http.StatusTooManyRequests:
+		case a.status < http.StatusInternalServerError && a.status != http.StatusTooManyRequests, a.code() == fault.HoldRest:
 			return a, nil
 		case q.once && (a.code() == fault.OutcomeUnknown || a.code() == fault.Internal):
 			c.figures.did(unknowns)
@@ -172,6 +177,11 @@ func (c *client) request(ctx context.Context, q call, body []byte) (*http.Reques
 	if q.body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
+	if q.who.agent == "" {
+		r.Header.Set("User-Agent", browserAgent)
+	} else {
+		r.Header.Set("User-Agent", q.who.agent)
+	}
 	if q.who.token != "" {
 		r.Header.Set("Authorization", "Bearer "+q.who.token)
 	}
@@ -180,6 +190,9 @@ func (c *client) request(ctx context.Context, q call, body []byte) (*http.Reques
 	}
 	if q.who.from != "" {
 		r.Header.Set("X-Forwarded-For", q.who.from)
+	}
+	if q.pass != "" {
+		r.Header.Set("X-Admission-Token", q.pass)
 	}
 	if q.key != "" {
 		r.Header.Set("Idempotency-Key", q.key)

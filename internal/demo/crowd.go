@@ -3,58 +3,121 @@ package demo
 import (
 	"context"
 	"fmt"
-	"math"
+	"math/rand/v2"
 	"sync"
 	"time"
 
 	"onsale/internal/payment/sandbox"
 )
 
-// playAll lets all buyers in, so many at a time, and returns when the last has left the counter.
-func (s *sale) playAll(ctx context.Context, buyers []buyer) {
-	queue := make(chan *buyer)
-	var counter sync.WaitGroup
-	for range min(s.AtOnce, len(buyers)) {
-		counter.Go(func() {
-			for b := range queue {
-				s.play(ctx, b)
-				s.done.Add(1)
+// A crowd is everybody who comes.
+type crowd struct {
+	buyers  []buyer
+	noShows []buyer
+	bots    []bot
+}
+
+// playAll lets everybody join the line, opens the doors when those who came in time have, and returns when nobody waits and
+// nobody is inside.
+func (s *sale) playAll(ctx context.Context, c *crowd) {
+	defer s.turnstile.open() // whoever waits for somebody to arrive waits no more
+	early, late := s.arrivals(c)
+	s.joinAll(ctx, early)
+	s.screen.say("%s stand in line, %s of them by a code; the doors open.", thousands(s.joinedLine.Load()), thousands(s.figures.count(codesTaken)))
+	if err := s.openDoors(ctx); err != nil {
+		s.doorsShut = err
+		return
+	}
+	s.joinAll(ctx, late)
+	s.doorsShut = s.waitForAll(ctx)
+}
+
+// An arrival is somebody on the way to the line.
+type arrival func(ctx context.Context)
+
+// arrivals are all who come, by chance in time for the draw or later; those with named tickets have no line to stand in.
+func (s *sale) arrivals(c *crowd) (early, late []arrival) {
+	random := rand.New(rand.NewPCG(s.Seed, 0x6c696e65))
+	add := func(a arrival, comesLate bool) {
+		if comesLate {
+			late = append(late, a)
+		} else {
+			early = append(early, a)
+		}
+	}
+	for i := range c.buyers {
+		b := &c.buyers[i]
+		add(func(ctx context.Context) { s.play(ctx, b) }, b.comesLate || b.named)
+	}
+	for i := range c.noShows {
+		b := &c.noShows[i]
+		add(func(ctx context.Context) { s.play(ctx, b) }, random.IntN(10) == 0)
+	}
+	for i := range c.bots {
+		b := &c.bots[i]
+		add(func(ctx context.Context) { s.playBot(ctx, b) }, b.trick == trickNoTicket || b.trick == trickPass || random.IntN(10) == 0)
+	}
+	for _, list := range [][]arrival{early, late} {
+		random.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	}
+	return early, late
+}
+
+// joinAll lets people come to the line, so many at a time.
+func (s *sale) joinAll(ctx context.Context, all []arrival) {
+	queue := make(chan arrival)
+	var joining sync.WaitGroup
+	for range min(s.AtOnce, len(all)) {
+		joining.Go(func() {
+			for a := range queue {
+				a(ctx)
 			}
 		})
 	}
-	s.admit(ctx, buyers, queue)
+	for _, a := range all {
+		if !s.turnstile.joins(ctx) {
+			break
+		}
+		queue <- a
+	}
 	close(queue)
-	counter.Wait()
+	joining.Wait()
 }
 
-// admit hands the buyers to the counter, in order. They wait where the next kill is still to come, so that each falls at
-// its moment of the sale; a small house is sold slowly enough for late money to find seats.
-func (s *sale) admit(ctx context.Context, buyers []buyer, queue chan<- *buyer) {
-	defer s.arrived.Store(math.MaxInt64) // whoever waits for somebody to arrive waits no more
-	gentle := s.late() + paceMargin
-	rate := float64(s.Seats) / seatsPerBuyer / gentle.Seconds()
-	for i := range buyers {
-		for int64(i) >= s.allowed.Load() {
-			if !sleep(ctx, 5*time.Millisecond) {
-				return
-			}
-		}
-		if since := time.Since(s.began); since < gentle {
-			due := time.Duration(float64(i) / rate * float64(time.Second))
-			if !sleep(ctx, min(due, gentle)-since) {
-				return
-			}
-		}
-		if time.Since(s.began) > intakeMax+time.Duration(s.downtime.Load()) {
-			s.turnedAway = len(buyers) - i
-			return
-		}
+// hurryShare is how much is sold or held when the organizer makes turns shorter, so that those who do not come keep no seat waiting.
+const hurryShare = 0.9
+
+// waitForAll waits until nobody is in line or inside. When nothing is free the organizer closes the line, and what comes back is
+// for those who leave a wish; so too after all too long. Who is still outside then is sent home.
+func (s *sale) waitForAll(ctx context.Context) error {
+	gone := make(chan struct{})
+	go func() {
+		s.present.Wait()
+		close(gone)
+	}()
+	for {
 		select {
-		case queue <- &buyers[i]:
-			s.arrived.Store(int64(i) + 1)
-		case <-ctx.Done():
-			return
+		case <-gone:
+			return nil
+		case <-time.After(time.Second):
 		}
+		late := ctx.Err() != nil || time.Since(s.began) > intakeMax+time.Duration(s.downtime.Load())
+		if !late && !s.house.full() {
+			if s.house.taken() >= hurryShare && !s.hurried {
+				s.hurried = true
+				if err := s.hurry(ctx); err != nil && ctx.Err() == nil {
+					return err
+				}
+			}
+			continue
+		}
+		if s.line.length() > 0 && ctx.Err() == nil {
+			s.screen.say("The organizer closes the line: %s people are left in it.", thousands(int64(s.line.length())))
+		}
+		if err := s.closeLine(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
+		s.turnedAway += s.line.sendHome()
 	}
 }
 

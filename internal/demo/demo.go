@@ -34,6 +34,7 @@ type Options struct {
 	Data    string // the data folder; empty, made before
 	Shard   string // the ledger's file in it
 	Books   string // the sandbox's file in it
+	Joins   string // the folder in it where the log of joins is, without PostgreSQL
 	// Postgres is the server to keep the ledger on, and URL a database on it. Defaults to nil: SQLite.
 	Postgres    *pgserver.Server
 	PostgresURL string
@@ -61,12 +62,22 @@ const (
 	drainMax      = 80 * time.Second
 	lateMargin    = 5 * time.Second // late money comes so long after its hold has run out
 	paceMargin    = 6 * time.Second
+	turnLasts     = 5 * time.Second // in which somebody called may claim
+	rateMost      = 400             // people let in each second at most, which two cores bear with everything on them
+	rateLeast     = 20
+	activeSeconds = 6   // so many seconds of R may be inside at once
 	seatsPerBuyer = 1.9 // that are bought or held at last, by the shares of cast.go
 	wrongsListed  = 20
 )
 
 // late is when late money comes: when the hold that it was for has run out for certain.
 func (o *Options) late() time.Duration { return max(o.HoldTTL, o.PaymentWindow) + lateMargin }
+
+// rate is R: a small house is sold slowly enough for late money to find seats.
+func (o *Options) rate() int {
+	gentle := o.late() + paceMargin
+	return min(max(int(float64(o.Seats)/seatsPerBuyer/gentle.Seconds()), rateLeast), rateMost)
+}
 
 func (o *Options) kind() string {
 	if o.Postgres != nil {
@@ -85,15 +96,24 @@ type sale struct {
 	secrets *secrets
 	client  *client
 	journal *journal
+	line    *line
 	figures *figures
 	store   *store
 	mint    func(name string) (string, error)
 	screen  *screen
 
-	arrived    atomic.Int64 // buyers let in
+	turnstile  *turnstile
+	presale    *presale
+	present    sync.WaitGroup // who waits in line or is inside
+	joinedLine atomic.Int64   // numbers taken
+	hoping     sync.WaitGroup // who has left a wish
+	noHope     chan struct{}  // closed when nothing comes back any more
+	wishes     atomic.Int64
 	done       atomic.Int64 // buyers played
-	allowed    atomic.Int64 // buyers who may be let in before the next kill
 	turnedAway int
+	lineClosed bool
+	hurried    bool  // turns were made shorter
+	doorsShut  error // why the doors could not be opened
 	began      time.Time
 	downtime   atomic.Int64 // ns, by kills
 	waiting    sync.WaitGroup
@@ -133,12 +153,13 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	s := &sale{Options: o, figures: newFigures(), secrets: newSecrets(), screen: newScreen(o.Out, o.Terminal)}
+	everybody := &crowd{buyers: buyers, noShows: castNoShows(o.Seed, o.Buyers), bots: castBots(o.Seed, o.Buyers)}
+	s := &sale{Options: o, figures: newFigures(), secrets: newSecrets(), screen: newScreen(o.Out, o.Terminal), turnstile: newTurnstile(), noHope: make(chan struct{})}
 	defer s.screen.end()
 	if err := s.open(ctx); err != nil {
 		return errors.Join(err, s.close())
 	}
-	err = s.perform(ctx, buyers)
+	err = s.perform(ctx, everybody)
 	if err == nil {
 		err = s.judge(ctx)
 	}
@@ -168,6 +189,7 @@ func (s *sale) open(ctx context.Context) error {
 	if s.named, err = openHouse(ctx, s.client, true, random); err != nil {
 		return err
 	}
+	s.line = newLine(s.client, s.house.event.ID)
 	issuer, err := identity.LoadThrowaway(s.Data)
 	if err != nil {
 		return err
@@ -177,6 +199,9 @@ func (s *sale) open(ctx context.Context) error {
 		return err
 	}
 	if s.staff, err = s.hire(ctx, random); err != nil {
+		return err
+	}
+	if s.presale, err = s.sellCodes(ctx, random); err != nil {
 		return err
 	}
 	where := s.Shard
@@ -202,6 +227,7 @@ func (s *sale) prepareServer() error {
 	args := []string{
 		"serve", "--demo", "--data", s.Data, "--ledger", s.kind(), "--listen", public, "--metrics-listen", internal,
 		"--demo-seats", fmt.Sprint(s.Seats), "--demo-hold-ttl", s.HoldTTL.String(),
+		"--demo-room-rate", fmt.Sprint(s.rate()), "--demo-room-active", fmt.Sprint(s.rate() * activeSeconds), "--demo-room-turn", turnLasts.String(),
 		"--demo-payment-window", s.PaymentWindow.String(), "--demo-late", s.late().String(),
 		"--set", "payment.mode=authorize", "--set", "payment.attempt_timeout=8s", "--set", "payment.recover_after=5s",
 		"--set", "shutdown_grace=10s", "--set", "log.level=info",
@@ -244,7 +270,7 @@ func (s *sale) close() error {
 }
 
 // perform lets the buyers in and waits until they are gone and nothing is under way any more.
-func (s *sale) perform(ctx context.Context, buyers []buyer) error {
+func (s *sale) perform(ctx context.Context, c *crowd) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.began = time.Now()
@@ -253,20 +279,24 @@ func (s *sale) perform(ctx context.Context, buyers []buyer) error {
 	var work sync.WaitGroup
 	defer func() { stop(); work.Wait() }()
 	work.Go(func() { s.house.watch(beside) })
+	work.Go(func() { s.line.watch(beside) })
 	work.Go(func() { s.screen.watch(beside, s) })
 	work.Go(func() { s.guard(beside, cancel) })
 	killing := make(chan error, 1)
-	plan := s.planKills(len(buyers))
+	early, let := s.expected(c)
 	go func() {
-		err := s.killAll(ctx, plan)
+		err := s.killAll(ctx, early, let)
 		if err != nil {
 			cancel(err)
 		}
 		killing <- err
 	}()
 
-	s.playAll(ctx, buyers)
-	if err := <-killing; err != nil {
+	s.playAll(ctx, c)
+	if err := errors.Join(<-killing, s.doorsShut); err != nil {
+		return err
+	}
+	if err := s.lastChances(ctx); err != nil {
 		return err
 	}
 	s.waiting.Wait()

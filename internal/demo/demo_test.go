@@ -2,10 +2,14 @@ package demo
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -100,19 +104,71 @@ func TestTheFewestBuyersShowEverything(t *testing.T) {
 }
 
 func TestKillsArePlanned(t *testing.T) {
+	const early, let = 2000, 1000
 	plan := func(seed uint64) []killing {
 		s := &sale{Options: Options{Kills: 20, Seed: seed}}
-		return s.planKills(1000)
+		return s.planKills(early, let)
 	}
 	one, again, other := plan(1), plan(1), plan(2)
 	if fmt.Sprint(one) != fmt.Sprint(again) || fmt.Sprint(one) == fmt.Sprint(other) {
 		t.Error("the seed does not decide the kills")
 	}
+	joining, opening, selling := 0, 0, 0
 	for i, k := range one {
-		if k.after < 40 || k.after > 900 || i > 0 && k.after < one[i-1].after || k.database {
+		switch {
+		case k.let > 0:
+			selling++
+		case k.join > early:
+			opening++
+		default:
+			joining++
+		}
+		if k.join < early*killFrom || k.let > let*killTo || i > 0 && (k.join < one[i-1].join || k.let < one[i-1].let) || k.database {
 			t.Errorf("kill %d: %+v", i, k)
 		}
 	}
+	if joining != 4 || opening != 1 || selling != 15 {
+		t.Errorf("%d kills while people join, %d when the doors open, %d in the sale", joining, opening, selling)
+	}
+}
+
+// Nobody passes a turnstile beyond its bound, and whoever waits for a count is told.
+func TestTurnstile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTurnstile()
+		c.bound(2, 1)
+		var passed, in atomic.Int64
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() {
+				if c.joins(t.Context()) {
+					passed.Add(1)
+				}
+				if c.enters(t.Context()) {
+					in.Add(1)
+				}
+			})
+		}
+		reached := make(chan bool, 1)
+		go func() { reached <- c.reached(t.Context(), 4, 3) }()
+		synctest.Wait()
+		if passed.Load() != 2 || in.Load() != 1 || len(reached) != 0 {
+			t.Errorf("%d joined and %d came in, 2 and 1 may", passed.Load(), in.Load())
+		}
+		c.bound(4, 3)
+		synctest.Wait()
+		if passed.Load() != 4 || in.Load() != 3 || !<-reached {
+			t.Errorf("%d joined and %d came in, 4 and 3 may", passed.Load(), in.Load())
+		}
+		c.open()
+		all.Wait()
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		c.bound(0, 0)
+		if c.joins(ended) || !c.reached(t.Context(), 1<<40, 1<<40) {
+			t.Error("an end is not noticed")
+		}
+	})
 }
 
 func TestHistogram(t *testing.T) {
@@ -137,7 +193,12 @@ func TestHistogram(t *testing.T) {
 
 // What is shown fits 80 columns, also with large figures, and a block is drawn over itself.
 func TestScreenFits(t *testing.T) {
-	s := &sale{figures: newFigures(), house: &house{plan: &venue.Plan{Seats: make([]venue.Seat, 200_000)}, places: 15_000}}
+	s := &sale{figures: newFigures(), house: &house{plan: &venue.Plan{Seats: make([]venue.Seat, 200_000)}, places: 15_000}, line: newLine(nil, "evt")}
+	q := published(1_000_000, 900_000)
+	q.Inside, q.Rate = 12_000, 2_000
+	s.line.latest.Store(q)
+	s.joinedLine.Store(1_666_666)
+	s.figures.counts[entries].Store(999_999)
 	s.Buyers = 1_000_000
 	for _, code := range []string{"seats_taken", "no_seats_found", "payment_declined", "places_taken", "payment_unavailable"} {
 		for range 12_345 {
@@ -152,10 +213,10 @@ func TestScreenFits(t *testing.T) {
 	c.say("a kill")
 	c.draw(append(p.block(), p.line()))
 	text := out.String()
-	if !strings.Contains(text, "\x1b[4A\x1b[Ja kill\n") {
+	if !strings.Contains(text, "\x1b[5A\x1b[Ja kill\n") {
 		t.Errorf("the block stands in the way of what is said:\n%q", text)
 	}
-	for line := range strings.Lines(strings.ReplaceAll(text, "\x1b[4A\x1b[J", "")) {
+	for line := range strings.Lines(strings.ReplaceAll(text, "\x1b[5A\x1b[J", "")) {
 		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > columns {
 			t.Errorf("%d columns: %s", n, line)
 		}

@@ -44,7 +44,12 @@ func (v *visit) holdInstead(ctx context.Context, b *httpapi.Booking) (*httpapi.H
 			Event: v.house.event.ID, Best: &httpapi.BestRequest{Quantity: len(given), Category: category},
 			Exchange: &httpapi.ExchangeOf{Booking: b.ID, Tickets: given},
 		}
+		q.pass = v.admission
 		a, err := v.taken(ctx, q)
+		if err == nil && (a.code() == fault.NotAdmitted || a.code() == fault.AdmissionExpired) && v.comeAgain(ctx) { // it needs a session as any other
+			q.pass = v.admission
+			a, err = v.taken(ctx, q)
+		}
 		switch {
 		case err != nil:
 			return nil, nil
@@ -62,7 +67,7 @@ func (v *visit) holdInstead(ctx context.Context, b *httpapi.Booking) (*httpapi.H
 			return h, given
 		}
 		switch a.code() {
-		case fault.NoSeatsFound, fault.SeatsTaken, fault.PlacesTaken, fault.SoldOut, fault.OrphanSeat, fault.LimitReached: // perhaps elsewhere
+		case fault.NoSeatsFound, fault.SeatsTaken, fault.PlacesTaken, fault.SoldOut, fault.OrphanSeat, fault.LimitReached, fault.NotAdmitted, fault.AdmissionExpired: // perhaps elsewhere
 		case fault.Busy, fault.PaymentInProgress:
 			return nil, nil
 		case fault.Conflict: // an earlier hold of ours, whose payment's answer was lost, has marked the tickets

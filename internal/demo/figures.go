@@ -66,6 +66,37 @@ const (
 	unknowns
 	soldOuts
 	limited
+
+	tabsAlike
+	codesTaken
+	codesUsedUp
+	leftLine
+	rejoined
+	entries
+	oversleepers
+	leftInside
+	honouredNumbers
+	bots
+	botsNoProof
+	botsForgedProof
+	botsCodes
+	botsReplays
+	botsAccounts
+	botsForgedTickets
+	botsStolenTickets
+	botsForgedPasses
+	botsLentPasses
+	botsAfterLeaving
+	botsTwice
+	botsResting
+	wishesMade
+	offersMade
+	offersTaken
+	offersRefused
+	soldOutInLine
+	sessionsOver
+	rested
+	botsFoundNothing
 	behaviourCount
 )
 
@@ -127,6 +158,37 @@ var counters = [behaviourCount]struct {
 	unknowns:          {"answers that never came", false},
 	soldOuts:          {"buyers told that it is sold out", false},
 	limited:           {"buyers told of their limit", false},
+
+	tabsAlike:         {"joins from another tab: same number", true},
+	codesTaken:        {"presale codes taken", true},
+	codesUsedUp:       {"  used up already: refused", true},
+	leftLine:          {"numbers given up", true},
+	rejoined:          {"  and joined again, at the tail", true},
+	entries:           {"buyers let in", true},
+	oversleepers:      {"  who came when their turn was over", true},
+	leftInside:        {"  who left so that others come in", true},
+	bots:              {"bots", true},
+	botsNoProof:       {"  joins without proof of work refused", true},
+	botsForgedProof:   {"  joins with a forged one refused", true},
+	botsCodes:         {"  guessed presale codes refused", true},
+	botsReplays:       {"  joins replayed: same number", true},
+	botsAccounts:      {"  with several accounts", true},
+	botsForgedTickets: {"  claims by forged tickets refused", true},
+	botsStolenTickets: {"  claims by others' tickets refused", true},
+	botsForgedPasses:  {"  holds without admission refused", true},
+	botsLentPasses:    {"  holds by another's one refused", true},
+	botsAfterLeaving:  {"  holds after leaving refused", true},
+	botsTwice:         {"  second claims of a number refused", true},
+	botsResting:       {"  holds and lets go: must rest", true},
+	botsFoundNothing:  {"  found nothing", false},
+	wishesMade:        {"wishes left with the waitlist", false},
+	offersMade:        {"  offered what came back", false},
+	offersTaken:       {"  and bought it", false},
+	offersRefused:     {"  and passed it on", false},
+	soldOutInLine:     {"people told in line that it is over", false},
+	sessionsOver:      {"sessions that were over too early", false},
+	rested:            {"buyers told to rest", false},
+	honouredNumbers:   {"numbers looked at after kills: theirs", false},
 }
 
 // figures are what is counted and timed while the demo runs. Its methods may be called from many goroutines.
@@ -161,6 +223,9 @@ func (f *figures) held() {
 	}
 	f.rates[second]++
 }
+
+// cameIn counts somebody who was let in.
+func (f *figures) cameIn() { f.did(entries) }
 
 // took notes how long a call took that was answered.
 func (f *figures) took(call string, d time.Duration) {

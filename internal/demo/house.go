@@ -41,7 +41,7 @@ func openHouse(ctx context.Context, c *client, named bool, random *rand.Rand) (*
 		return nil, fmt.Errorf("the list of events: %w", err)
 	}
 	for i := range list.Events {
-		if list.Events[i].State == "on_sale" && list.Events[i].Documents == named {
+		if list.Events[i].State != "cancelled" && list.Events[i].Documents == named {
 			h.event = list.Events[i]
 			break
 		}
@@ -204,4 +204,16 @@ func (h *house) area(random *rand.Rand, count int) string {
 		}
 	}
 	return h.plan.Areas[first].ID
+}
+
+// taken is the share of all places that is sold or held.
+func (h *house) taken() float64 {
+	s := h.state()
+	return 1 - float64(s.free+s.placesLeft)/float64(max(len(h.plan.Seats)+h.places, 1))
+}
+
+// full says that nothing is free.
+func (h *house) full() bool {
+	s := h.state()
+	return s.free+s.placesLeft == 0
 }

@@ -23,6 +23,7 @@ type journal struct {
 	holds map[id.ID]*heldSaid
 	paid  map[id.ID]*bookingSaid
 	later later
+	line  lineSaid
 	odd   []string // what was said contradicts itself
 	err   error
 }
@@ -70,6 +71,10 @@ type journalLine struct {
 	Tickets  []string  `json:"ticket_ids,omitempty"`
 	Refund   string    `json:"refund_id,omitempty"`
 	Customer string    `json:"customer_id,omitempty"`
+	Lane     string    `json:"lane,omitempty"`
+	Number   *int64    `json:"number,omitempty"`
+	Queue    string    `json:"queue_id,omitempty"`
+	Session  string    `json:"session_id,omitempty"`
 }
 
 func openJournal(path string) (*journal, error) {
@@ -77,7 +82,7 @@ func openJournal(path string) (*journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the journal: %w", err)
 	}
-	return &journal{file: file, holds: map[id.ID]*heldSaid{}, paid: map[id.ID]*bookingSaid{}, later: newLater()}, nil
+	return &journal{file: file, holds: map[id.ID]*heldSaid{}, paid: map[id.ID]*bookingSaid{}, later: newLater(), line: newLineSaid()}, nil
 }
 
 // close ends it and says whether all of it could be written.
@@ -204,6 +209,7 @@ type said struct {
 	holds []heldSaid
 	paid  []bookingSaid
 	later later
+	line  lineSaid
 	odd   []string
 }
 
@@ -211,7 +217,7 @@ type said struct {
 func (j *journal) all() said {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	s := said{holds: make([]heldSaid, 0, len(j.holds)), paid: make([]bookingSaid, 0, len(j.paid)), later: j.later.copy(), odd: slices.Clone(j.odd)}
+	s := said{holds: make([]heldSaid, 0, len(j.holds)), paid: make([]bookingSaid, 0, len(j.paid)), later: j.later.copy(), line: j.line.copy(), odd: slices.Clone(j.odd)}
 	for _, k := range slices.Sorted(maps.Keys(j.holds)) {
 		s.holds = append(s.holds, *j.holds[k])
 	}

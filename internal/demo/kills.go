@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,11 +15,13 @@ import (
 	"onsale/internal/ledger"
 	"onsale/internal/payment/sandbox"
 	"onsale/internal/pgserver"
+	"onsale/internal/waitingroom/joinlog"
 )
 
-// A killing is one kill, planned: when so many buyers have been let in, and a moment later.
+// A killing is one kill, planned: when so many have come to the line and so many were let in, and a moment later.
 type killing struct {
-	after    int64
+	join     int64
+	let      int64
 	moment   time.Duration
 	database bool
 }
@@ -30,6 +33,8 @@ type killed struct {
 	audit    time.Duration
 	holds    int
 	bookings int
+	numbers  int
+	entries  int
 }
 
 const (
@@ -39,65 +44,81 @@ const (
 	killAhead    = 0.02 // of the buyers are let in beyond the next kill, so that the sale goes on until it comes
 )
 
-// planKills decides where the kills fall. On PostgreSQL half of them hit the database server.
-func (s *sale) planKills(buyers int) []killing {
+// planKills decides where the kills fall: a fifth while people join (one at least, of three), one when the doors have just opened, the
+// others during the sale. On PostgreSQL half of them hit the database server.
+func (s *sale) planKills(early, let int) []killing {
 	random := rand.New(rand.NewPCG(s.Seed, 0x6b696c6c))
 	plan := make([]killing, s.Kills)
+	joining := max(len(plan)/5, min(len(plan)/3, 1))
+	within := func(all int) int64 { return int64(float64(all) * (killFrom + (killTo-killFrom)*random.Float64())) }
 	for i := range plan {
-		plan[i].after = int64(float64(buyers) * (killFrom + (killTo-killFrom)*random.Float64()))
-		plan[i].moment = time.Duration(random.IntN(killMomentMs)) * time.Millisecond
+		k := &plan[i]
+		k.moment = time.Duration(random.IntN(killMomentMs)) * time.Millisecond
+		switch {
+		case i < joining:
+			k.join = within(early)
+		case i == joining && len(plan) > 1:
+			k.join = int64(early) + 1
+		default:
+			k.join, k.let = int64(early)+1, within(let)
+		}
 	}
-	slices.SortFunc(plan, func(a, b killing) int { return int(a.after - b.after) })
+	slices.SortFunc(plan, func(a, b killing) int { return cmp.Or(cmp.Compare(a.join, b.join), cmp.Compare(a.let, b.let)) })
 	if s.Postgres != nil && s.Postgres.Dir() != "" { // one that we started
 		for i, k := range random.Perm(len(plan)) {
 			plan[k].database = i < len(plan)/2
 		}
 	}
-	s.allow(plan, buyers)
 	return plan
 }
 
-// allow says how many buyers may come before the first kill of the plan.
-func (s *sale) allow(plan []killing, buyers int) {
-	if len(plan) == 0 {
-		s.allowed.Store(math.MaxInt64)
-		return
+// hold holds people back until the next kill of the plan.
+func (s *sale) hold(plan []killing, early, let int) {
+	ahead := func(all int) int64 { return 1 + int64(killAhead*float64(all)) }
+	switch {
+	case len(plan) == 0:
+		s.turnstile.bound(math.MaxInt64, math.MaxInt64)
+	case plan[0].let == 0:
+		s.turnstile.bound(plan[0].join+ahead(early), ahead(let))
+	default:
+		s.turnstile.bound(math.MaxInt64, plan[0].let+ahead(let))
 	}
-	s.allowed.Store(plan[0].after + 1 + int64(killAhead*float64(buyers)))
 }
 
 // killAll kills as planned, and after each restart compares the journal with the ledger and runs the audit.
-func (s *sale) killAll(ctx context.Context, plan []killing) error {
+func (s *sale) killAll(ctx context.Context, early, let int) error {
+	plan := s.planKills(early, let)
+	s.hold(plan, early, let)
 	for i, k := range plan {
-		for s.arrived.Load() < k.after {
-			if !sleep(ctx, 5*time.Millisecond) {
-				return nil
-			}
-		}
-		if !sleep(ctx, k.moment) {
+		if !s.turnstile.reached(ctx, k.join, k.let) || !sleep(ctx, k.moment) {
 			return nil
 		}
 		done, err := s.killOnce(ctx, k)
 		if err != nil {
 			return fmt.Errorf("kill %d of %d: %w", i+1, len(plan), err)
 		}
-		s.allow(plan[i+1:], s.Buyers)
+		s.hold(plan[i+1:], early, let)
 		if err := s.inspect(ctx, &done); err != nil {
 			return fmt.Errorf("after kill %d of %d: %w", i+1, len(plan), err)
 		}
 		s.kills = append(s.kills, done)
-		what := "the server"
-		if k.database {
-			what = "the database"
-		}
-		late := ""
-		if done.ready > readyWish {
-			late = fmt.Sprintf(" (more than %s)", readyWish)
-		}
-		s.screen.say("Kill %d of %d: %s. Ready in %.2f s%s, audit ok in %.1f s;", i+1, len(plan), what, done.ready.Seconds(), late, done.audit.Seconds())
-		s.screen.say("  %s holds and %s bookings of the journal are there.", thousands(int64(done.holds)), thousands(int64(done.bookings)))
+		s.tellKill(i, len(plan), &done)
 	}
 	return nil
+}
+
+func (s *sale) tellKill(i, of int, done *killed) {
+	what := "the server"
+	if done.database {
+		what = "the database"
+	}
+	late := ""
+	if done.ready > readyWish {
+		late = fmt.Sprintf(" (more than %s)", readyWish)
+	}
+	s.screen.say("Kill %d of %d: %s. Ready in %.2f s%s, audit ok in %.1f s;", i+1, of, what, done.ready.Seconds(), late, done.audit.Seconds())
+	s.screen.say("  %s numbers, %s entries, %s holds and %s bookings of the journal are there.", thousands(int64(done.numbers)),
+		thousands(int64(done.entries)), thousands(int64(done.holds)), thousands(int64(done.bookings)))
 }
 
 // killOnce kills and starts again, on the same data and ports.
@@ -147,6 +168,10 @@ func (s *sale) inspect(ctx context.Context, k *killed) error {
 		return err
 	}
 	k.audit, k.holds, k.bookings = time.Since(began), len(said.holds), len(said.paid)
+	k.numbers, k.entries = len(said.line.numbers), len(said.line.entries)
+	if err := s.honoured(ctx, &said.line); err != nil {
+		return err
+	}
 	if !report.OK() {
 		s.wrong("after kill %d the audit is broken: %v", len(s.kills)+1, report.Broken())
 		return errors.Join(report.Render(s.screen), errors.New("the audit is broken"))
@@ -173,24 +198,33 @@ func (s *sale) seat(event id.ID, label string) (int32, bool) {
 	return s.house.layout.Lookup(label)
 }
 
-// audit recomputes the promises from what is stored, against the provider's books. It only reads, also beside the server.
-func (s *sale) audit(ctx context.Context) (audit.Report, error) {
+// audit recomputes the promises from what is stored, against the log of joins and the provider's books. It only reads, also
+// beside the server.
+func (s *sale) audit(ctx context.Context) (report audit.Report, err error) {
 	var source *audit.Source
-	var err error
 	if s.Postgres != nil {
 		source, err = audit.OpenPostgres(s.PostgresURL)
 	} else {
 		source, err = audit.OpenSQLite(s.Shard)
 	}
 	if err != nil {
-		return audit.Report{}, err
+		return report, err
 	}
+	defer func() { err = errors.Join(err, source.Close()) }()
 	books, err := sandbox.ReadBooks(s.Books)
 	if err != nil {
-		return audit.Report{}, errors.Join(err, source.Close())
+		return report, err
 	}
-	report, err := audit.Run(ctx, source, audit.Options{Provider: books})
-	return report, errors.Join(err, books.Close(), source.Close())
+	defer func() { err = errors.Join(err, books.Close()) }()
+	o := audit.Options{Provider: books}
+	if s.Postgres != nil {
+		o.Joins = source.JoinsTable()
+	} else {
+		log := joinlog.OpenRead(s.Joins)
+		defer func() { err = errors.Join(err, log.Close()) }()
+		o.Joins = log
+	}
+	return audit.Run(ctx, source, o)
 }
 
 // judge looks at everything after the end: the server is stopped, the journal compared, the audit run.

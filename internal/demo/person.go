@@ -141,6 +141,9 @@ func (v *visit) introduce(ctx context.Context) {
 
 // takeCookies keeps what an answer set, as a browser does.
 func (v *visit) takeCookies(a *answer) {
+	if len(a.cookies) == 0 {
+		return
+	}
 	set := map[string]string{}
 	var names []string
 	add := func(name, value string) {

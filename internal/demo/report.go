@@ -40,6 +40,13 @@ func (s *sale) missing() []string {
 			none = append(none, c.name)
 		}
 	}
+	if s.lineClosed && s.house.full() {
+		for _, b := range []behaviour{wishesMade, offersMade, offersTaken} {
+			if s.figures.count(b) == 0 {
+				none = append(none, strings.TrimSpace(counters[b].name))
+			}
+		}
+	}
 	if len(s.kills) < s.Kills {
 		none = append(none, fmt.Sprintf("%d of the kills", s.Kills-len(s.kills)))
 	}
@@ -51,6 +58,7 @@ func (s *sale) report() error {
 	out := func(format string, args ...any) { s.screen.say(format, args...) }
 	out("")
 	s.reportSale(out)
+	s.reportLine(out)
 	s.reportCounts(out)
 	s.reportCalls(out)
 	s.reportErrors(out)
@@ -63,6 +71,9 @@ func (s *sale) report() error {
 	}
 	if n := len(s.refusedOrders()); n > 0 {
 		out("%d refunds stay REQUESTED: the bank refuses them, and the organizer knows.", n)
+	}
+	for _, b := range s.line.back {
+		s.wrong("the line: %s", b)
 	}
 	for _, w := range s.wrongs {
 		out("wrong: %s", w)
@@ -78,6 +89,7 @@ func (s *sale) report() error {
 	}
 	said := s.journal.all()
 	out("journal: ok (%s holds and %s bookings that buyers were told of,", thousands(int64(len(said.holds))), thousands(int64(len(said.paid))))
+	out("  %s numbers in line and %s entries,", thousands(int64(len(said.line.numbers))), thousands(int64(len(said.line.entries))))
 	out("  %s refunds, %s tickets passed on, %s uses at the doors, %s sign-ins)", thousands(int64(len(said.later.refunds))),
 		thousands(int64(len(said.later.passed))), thousands(int64(len(said.later.checkIns))), thousands(int64(len(said.later.people))))
 	out("personal data: ok (none of %s names, addresses and documents is in", thousands(int64(s.secrets.count())))
@@ -104,12 +116,30 @@ func (s *sale) reportSale(out printf) {
 	switch {
 	case left == 0:
 		end = "Sold out"
+	case s.turnedAway > 0 && s.house.full():
+		end = fmt.Sprintf("Closed with %s people still in line", thousands(int64(s.turnedAway)))
 	case s.turnedAway > 0:
 		end = fmt.Sprintf("Closed with %s buyers still outside", thousands(int64(s.turnedAway)))
 	}
 	out("%s after %s.", end, s.took.Round(100*time.Millisecond))
 	out("Sold: %s of %s seats, %s of %s standing places.", thousands(seats.Sold), thousands(seats.Total), thousands(places.Sold), thousands(places.Total))
 	out("%.0f tickets/s over all, %s holds in the busiest second.", float64(tickets)/s.took.Seconds(), thousands(s.figures.busiest()))
+}
+
+// reportLine says how people waited, and on what terms (F4).
+func (s *sale) reportLine(out printf) {
+	out("")
+	var room audit.RoomTotals
+	for _, e := range s.verdict.Events {
+		if e.Event == s.house.event.ID && e.Room != nil {
+			room = *e.Room
+		}
+	}
+	out("Waiting room: %s numbers drawn, %s called, %s came in.", thousands(room.Drawn), thousands(room.Called), thousands(room.Entered))
+	out("At most %s came in within a second (R is %s), and %s were inside (%s may be).", thousands(room.EnteredMax), thousands(int64(s.rate())),
+		thousands(room.InsideMax), thousands(int64(s.rate()*activeSeconds)))
+	out("%s polls went to one simulated CDN, which asked the server %s times.", thousands(s.line.polls.Load()), thousands(s.line.fetched.Load()))
+	out("The server is a throw-away one: proof of work at difficulty 1.")
 }
 
 func (s *sale) reportCounts(out printf) {

@@ -164,10 +164,25 @@ func (p *progress) block() []string {
 		label("Sold") + p.bar() + fmt.Sprintf(" %6.1f %%", 100*float64(sold)/float64(all)),
 		label("Seats") + fmt.Sprintf("%s sold · %s held · %s free · %s standing left",
 			thousands(int64(p.seats.sold)), thousands(int64(p.seats.held)), thousands(int64(p.seats.free)), thousands(int64(p.seats.placesLeft))),
+		label("Line") + p.lineText(),
 		label("Buyers") + fmt.Sprintf("%s of %s · %.0f holds/s · p99 %s · %s", thousands(p.done.Load()), thousands(int64(p.Buyers)), holds, short(p99), clock(p.at.elapsed)),
 		label("Codes") + p.codes(),
 	}
 	return lines
+}
+
+// lineText is how the waiting room stands.
+func (p *progress) lineText() string {
+	q := p.sale.line.latest.Load()
+	if q == nil {
+		return "closed"
+	}
+	called := int64(0)
+	for i := range q.Lanes {
+		called += q.Lanes[i].Watermark
+	}
+	return fmt.Sprintf("%s · %s joined · %s called · %s let in · %s inside · R %s", q.Phase, thousands(p.joinedLine.Load()), thousands(called),
+		thousands(p.figures.count(entries)), thousands(int64(q.Inside)), thousands(int64(q.Rate)))
 }
 
 func label(text string) string { return fmt.Sprintf("%-*s", labelColumn, text) }
@@ -184,8 +199,8 @@ func (p *progress) bar() string {
 func (p *progress) line() string {
 	sold, all := p.sold()
 	holds, p99 := p.rate()
-	return fmt.Sprintf("%5s  sold %s (%.0f %%)  held %s  holds %.0f/s  p99 %s  errors %s", clock(p.at.elapsed), thousands(sold),
-		100*float64(sold)/float64(all), thousands(int64(p.seats.held)), holds, short(p99), thousands(p.at.errorCount))
+	return fmt.Sprintf("%5s  line %s  in %s  sold %s (%s)  %.0f holds/s  p99 %s", clock(p.at.elapsed), thousands(int64(p.sale.line.length())),
+		thousands(p.figures.count(entries)), thousands(sold), percent(float64(sold)/float64(all)), holds, short(p99))
 }
 
 // codes are the errors by code, most frequent first.
@@ -196,6 +211,9 @@ func (p *progress) codes() string {
 	}
 	return strings.Join(parts, " · ")
 }
+
+// percent cuts: what is not all is not 100 %.
+func percent(share float64) string { return fmt.Sprintf("%d %%", int(100*share)) }
 
 func clock(d time.Duration) string {
 	return fmt.Sprintf("%d:%02d", int(d.Minutes()), int(d.Seconds())%60)

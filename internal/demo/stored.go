@@ -52,7 +52,8 @@ type stored struct {
 	orders   map[id.ID]*storedOrder
 	back     map[id.ID]*storedRefund
 	checkIns map[id.ID][]storedUse // by ticket
-	refunds  int64                 // payments that were given back because they came too late, twice or wrong
+	sessions map[id.ID]*storedSession
+	refunds  int64 // payments that were given back because they came too late, twice or wrong
 	rescued  int64
 	expired  int64
 }
@@ -146,8 +147,8 @@ func (s *store) readOnce(ctx context.Context) (_ *stored, err error) {
 			err = errors.Join(err, e)
 		}
 	}()
-	r := &stored{holds: map[id.ID]*storedHold{}, orders: map[id.ID]*storedOrder{}, back: map[id.ID]*storedRefund{}, checkIns: map[id.ID][]storedUse{}}
-	for _, step := range []func(context.Context, *sql.Tx, *stored) error{s.readHolds, s.readHistory, s.readOrders, s.readTickets, s.readRefunds, s.readCheckIns, s.readSums} {
+	r := &stored{holds: map[id.ID]*storedHold{}, orders: map[id.ID]*storedOrder{}, back: map[id.ID]*storedRefund{}, checkIns: map[id.ID][]storedUse{}, sessions: map[id.ID]*storedSession{}}
+	for _, step := range []func(context.Context, *sql.Tx, *stored) error{s.readHolds, s.readHistory, s.readOrders, s.readTickets, s.readRefunds, s.readCheckIns, s.readSessions, s.readSums} {
 		if err := step(ctx, tx, r); err != nil {
 			return nil, fmt.Errorf("reading the ledger: %w", err)
 		}
