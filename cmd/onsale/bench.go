@@ -24,6 +24,8 @@ type BenchCmd struct {
 	Sale  benchSale  `cmd:"" help:"A whole arena sold: best available seats held, paid, tickets made."`
 	Queue benchQueue `cmd:"" help:"A crowd that joins a line, waits, and is let in."`
 
+	HTTP benchHTTP `cmd:"" name:"http" help:"The status of a line and the position of a number over HTTP, beside a bare handler; and joins."`
+
 	QueueNode benchQueueNode `cmd:"" hidden:"" help:"One of several processes of bench queue."`
 }
 
