@@ -56,7 +56,6 @@ type queueNode struct {
 
 	arena   []byte   // tickets, ticketMax for each fan, before
 	tickets []string // they are in here
-	entered atomic.Int64
 	errs    atomic.Int64
 }
 

@@ -51,7 +51,7 @@ func (s gateStore) AddBlock(ctx context.Context, b guard.Block, max int, e ident
 			return err
 		}
 		e.Target = kept.ID.Text(id.Block)
-		return peopleStore{DB: s.DB}.writeEntry(ctx, tx, e)
+		return peopleStore(s).writeEntry(ctx, tx, e)
 	})
 	if errors.Is(err, guard.ErrTooManyBlocks) {
 		return guard.Block{}, err
@@ -77,7 +77,7 @@ func (s gateStore) RemoveBlock(ctx context.Context, organizer, number id.ID, e i
 		if err != nil {
 			return err
 		}
-		return peopleStore{DB: s.DB}.writeEntry(ctx, tx, e)
+		return peopleStore(s).writeEntry(ctx, tx, e)
 	})
 	if errors.Is(err, guard.ErrNoBlock) {
 		return err

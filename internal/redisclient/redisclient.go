@@ -33,7 +33,7 @@ const (
 )
 
 // ErrAway says that Redis did not answer in time, or that it refused.
-var ErrAway = errors.New("Redis is away")
+var ErrAway = errors.New("redis is away")
 
 // Options say where Redis is.
 type Options struct {

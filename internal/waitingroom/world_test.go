@@ -37,7 +37,6 @@ type world struct {
 	beacon atomic.Pointer[string]
 	left   atomic.Pointer[waitingroom.Left]
 
-	mu      sync.Mutex
 	batcher *ledger.Batcher
 	version int64
 }

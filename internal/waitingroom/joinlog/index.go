@@ -58,7 +58,6 @@ func newIndex() *index {
 
 func pack(lane int, number int64) uint64 { return uint64(lane)<<laneShift | uint64(number) }
 
-func (s *slot) lane() int     { return int(s.number >> laneShift) }
 func (s *slot) offset() int64 { return int64(s.place & placeMask) }
 
 func (x *index) slot(i uint32) *slot { return &x.slots[i/slotsChunk][i%slotsChunk] }

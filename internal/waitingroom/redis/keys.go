@@ -10,8 +10,9 @@ import (
 // prefix carries the version of how things lie in Redis (D5).
 const prefix = "onsale:1:"
 
-// buckets is in how many hashes the customers of an event lie: with two million about 60 each, which Redis keeps packed.
-const buckets = 1 << 15
+// bucketBits say in how many hashes (2^15) the customers of an event lie: with two million about 60 each, which Redis keeps
+// packed.
+const bucketBits = 15
 
 // roomKey is of an event's phase, counters and limits.
 func roomKey(event id.ID) string { return prefix + "{" + decimal(event) + "}:room" }
@@ -38,7 +39,7 @@ func bucketKey(event id.ID, bucket uint64, what string) string {
 }
 
 // bucketOf spreads ids, whose low bits are alike, by a multiplication (Fibonacci hashing).
-func bucketOf(n uint64) uint64 { return n * 0x9E3779B97F4A7C15 >> 49 }
+func bucketOf(n uint64) uint64 { return n * 0x9E3779B97F4A7C15 >> (64 - bucketBits) }
 
 func decimal(n id.ID) string { return strconv.FormatInt(int64(n), 10) }
 
