@@ -75,7 +75,15 @@ func (a *App) openRooms(ctx context.Context) error {
 	if err := a.openGate(ctx); err != nil {
 		return err
 	}
-	a.Waitlist = booking.NewWaitlist(booking.WaitlistOptions{Shard: shard{a}, IDs: ids(a.NewID), Number: shardNumber, Line: a.lineOf, Logger: a.Log})
+	a.Waitlist = booking.NewWaitlist(booking.WaitlistOptions{Shard: shard{a}, IDs: ids(a.NewID), Number: shardNumber, Line: a.lineOf, Holder: holder(), Logger: a.Log,
+		OfferTTLOf: func(ctx context.Context, event id.ID) ledger.Duration {
+			e, err := a.Catalog.Event(ctx, event) // from memory
+			if err != nil {
+				return 0
+			}
+			return e.OfferTTL
+		},
+	})
 	return nil
 }
 

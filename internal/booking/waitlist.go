@@ -25,6 +25,8 @@ type WaitlistOptions struct {
 
 	// OfferTTL is how long an offer lasts. Defaults to 15 min.
 	OfferTTL ledger.Duration
+	// OfferTTLOf is how long one of an event lasts; 0: OfferTTL. nil: always that.
+	OfferTTLOf func(ctx context.Context, event id.ID) ledger.Duration
 	// Line says how many numbers each lane of an event's room has given out, as far as the room knows: while somebody of them
 	// waits or may claim, freed seats go to the line and not to the list (A23). nil: only what the ledger itself knows counts.
 	Line func(ctx context.Context, event id.ID) ([]ledger.LaneCount, error)

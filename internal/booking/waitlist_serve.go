@@ -1,6 +1,7 @@
 package booking
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -296,6 +297,14 @@ func (s *serving) serve(ctx context.Context, waits bool) error {
 	return s.release(ctx, left)
 }
 
+// offerTTL is how long an event's offers last.
+func (s *serving) offerTTL(ctx context.Context, event id.ID) ledger.Duration {
+	if s.o.OfferTTLOf == nil {
+		return s.o.OfferTTL
+	}
+	return cmp.Or(s.o.OfferTTLOf(ctx, event), s.o.OfferTTL)
+}
+
 // offer makes one wish the best offer that there is for it. Whoever is refused (a limit; they have just withdrawn) is passed
 // over.
 func (s *serving) offer(ctx context.Context, left *stock, w *ledger.Wish) error {
@@ -309,7 +318,7 @@ func (s *serving) offer(ctx context.Context, left *stock, w *ledger.Wish) error 
 			return err
 		}
 		_, err = s.do(ctx, ledger.Offer{
-			Hold: hold, Wish: w.ID, Seats: p.seats, Area: p.area, Quantity: p.quantity, TTL: s.o.OfferTTL,
+			Hold: hold, Wish: w.ID, Seats: p.seats, Area: p.area, Quantity: p.quantity, TTL: s.offerTTL(ctx, w.Event),
 		})
 		f := fault.Of(err)
 		switch fault.CodeOf(err) {

@@ -13,8 +13,8 @@ import (
 // Limits of a waiting room and a waitlist.
 const (
 	RoomTimeMin     = ledger.Duration(1_000)
-	TurnMax         = ledger.Duration(30 * 60 * 1000)
-	StayMax         = ledger.Duration(4 * 60 * 60 * 1000)
+	TurnMax         = ledger.RoomTurnMax
+	StayMax         = ledger.RoomStayMax
 	DrawWaitMax     = ledger.Duration(24 * 60 * 60 * 1000)
 	OfferTTLMin     = ledger.Duration(60_000)
 	OfferTTLMax     = ledger.Duration(24 * 60 * 60 * 1000)
