@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -23,7 +24,6 @@ var (
 	jsonTypeValues    = []string{jsonType}
 	statusCacheValues = []string{statusCache}
 	noStoreValues     = []string{"no-store"}
-	noSniffValues     = []string{"nosniff"}
 )
 
 // positions are buffers for positions.
@@ -73,7 +73,8 @@ func (a *api) hotStatus(w http.ResponseWriter, r *http.Request, event string) bo
 		return false
 	}
 	h := w.Header()
-	h["Cache-Control"], h["X-Content-Type-Options"] = statusCacheValues, noSniffValues
+	maps.Copy(h, a.secure)
+	h["Cache-Control"] = statusCacheValues
 	h.Set("ETag", page.ETag)
 	status := http.StatusOK
 	if asked := r.Header["If-None-Match"]; asked != nil && matches(asked, page.ETag) {
@@ -100,7 +101,8 @@ func (a *api) hotPosition(w http.ResponseWriter, r *http.Request, event, queueID
 		return false
 	}
 	h := w.Header()
-	h["Cache-Control"], h["X-Content-Type-Options"], h["Content-Type"] = noStoreValues, noSniffValues, jsonTypeValues
+	maps.Copy(h, a.secure)
+	h["Cache-Control"], h["Content-Type"] = noStoreValues, jsonTypeValues
 	b := positions.Get().(*[]byte)
 	*b = appendPosition((*b)[:0], &s)
 	_, _ = w.Write(*b)

@@ -129,6 +129,7 @@ type api struct {
 	// planReaders, audits and listReaders have room for as many as may be at work at once.
 	planReaders, audits, listReaders chan struct{}
 
+	secure http.Header // what secureHeaders sets, made once: see hot.go
 	routes []route
 	doc    []byte // the OpenAPI document
 	docs   []byte // the readable one
@@ -161,6 +162,8 @@ func newAPI(o Options) (*api, error) {
 		return nil, fmt.Errorf("httpapi: the public URL: %w", err)
 	}
 	a := &api{Options: o, origins: origins, planReaders: make(chan struct{}, planReadersMax), audits: make(chan struct{}, auditsMax), listReaders: make(chan struct{}, listReadersMax)}
+	a.secure = http.Header{}
+	a.secureHeaders(a.secure)
 	a.routes = a.table()
 	return a, a.describe()
 }

@@ -43,6 +43,19 @@ performances:
   - { key: device, starts: "2027-06-05T20:00", room: { join_requires: device, rate: 500, active_max: 100 } }
 `
 
+// importLines brings the events for which people wait.
+func (w *world) importLines() {
+	w.t.Helper()
+	file, err := eventfile.Parse([]byte(lineFile))
+	w.must(err)
+	done, err := w.catalog.Import(w.t.Context(), w.house, file.Import(w.plan.Hash()))
+	w.must(err)
+	for _, d := range done {
+		w.events[d.Event.Key] = d.Event.ID
+		w.must(w.inventory.Load(w.t.Context(), d.Event.ID, w.plan, inventory.Rules{}))
+	}
+}
+
 // line adds waiting rooms to a world, whose clock runs from now on.
 func (w *world) line() *waitingroom.Service {
 	w.t.Helper()
@@ -50,15 +63,9 @@ func (w *world) line() *waitingroom.Service {
 	w.mu.Lock()
 	w.running = time.Now()
 	w.mu.Unlock()
-	file, err := eventfile.Parse([]byte(lineFile))
-	w.must(err)
-	done, err := w.catalog.Import(ctx, w.house, file.Import(w.plan.Hash()))
-	w.must(err)
-	for _, d := range done {
-		w.events[d.Event.Key] = d.Event.ID
-		w.must(w.inventory.Load(ctx, d.Event.ID, w.plan, inventory.Rules{}))
-	}
+	w.importLines()
 	var guards keys.Key
+	var err error
 	for _, purpose := range []keys.Purpose{keys.Queue, keys.Admission, keys.Guard} {
 		guards, err = w.ring.EnsureActive(ctx, purpose)
 		w.must(err)

@@ -125,11 +125,11 @@ func (a *api) queueRoutes() []route {
 			Notes: "Joining again later is at the end.", Status: []int{204}, Faults: append(placed, fault.SignInRequired, fault.WrongCustomer), handle: a.queueLeave},
 		{Method: "DELETE", Path: "/v1/events/{event_id}/session", ID: "session_leave", Who: signedIn, Class: guard.Queue, Tag: tag, Summary: "Leave, and let the next one in",
 			Notes: "Name your session by the header X-Admission-Token. What you hold stays yours, and can be paid for.", Status: []int{204},
-			Faults: []fault.Code{fault.EventUnknown, fault.NotAdmitted, fault.AdmissionExpired, fault.OutcomeUnknown}, handle: a.sessionLeave},
+			Faults: []fault.Code{fault.EventUnknown, fault.Conflict, fault.NotAdmitted, fault.AdmissionExpired, fault.OutcomeUnknown}, handle: a.sessionLeave},
 		{Method: "GET", Path: "/v1/events/{event_id}/draw", ID: "draw_get", Who: public, Tag: tag, Summary: "What the order of those who came early follows from",
 			Notes: "Published step by step, so that anybody can recompute every position: see docs/FAIRNESS.md.", Answer: waitingroom.DrawDoc{}, Faults: none, handle: a.drawGet},
 		{Method: "GET", Path: "/v1/events/{event_id}/draw/list", ID: "draw_list", Who: public, Tag: tag, Summary: "The list of joins that were drawn",
-			Notes: "Text, a line each: lane, number, entry. Its SHA-256 is the draw's list_hash.", AnswerType: plainText, Faults: none,
+			Notes: "Text, a line each: lane, number, entry. Its SHA-256 is the draw's list_hash.", AnswerType: "text/plain", Faults: none,
 			Takes: listTakesMax, Sending: listTakesMax, handle: a.drawList},
 	}
 }
