@@ -104,8 +104,9 @@ func (s *Service) tryJoin(ctx context.Context, h *hall, asked Join) (place Place
 	}
 	record, err := s.record(ctx, h, asked, joined)
 	switch {
-	case errors.Is(err, ErrSealed):
-		// It came too late for the list: the number is void, the next one is of the tail.
+	case errors.Is(err, ErrSealed), errors.Is(err, ErrNumberTaken) && !joined.New:
+		// It came too late for the list: the number is void, the next one is of the tail. Or the customer is just leaving: the log
+		// knows it already, the store does not yet.
 		if err := s.o.Store.Leave(ctx, h.event, asked.Customer, joined.Number); err != nil {
 			return Place{}, false, s.away("give a number back", err)
 		}

@@ -135,8 +135,10 @@ func (l *line) take(lane int) (person, error) {
 		return 0, ErrUnknown
 	case l.phase != Waiting && l.phase != Tail:
 		return 0, ErrClosed
-	case lane < 0 || lane >= len(l.lanes):
-		return 0, fmt.Errorf("the line has %d lanes, not one numbered %d", len(l.lanes), lane)
+	case lane < 0 || lane >= laneCap:
+		return 0, fmt.Errorf("there is no lane %d", lane)
+	case lane >= len(l.lanes):
+		return 0, ErrLimit // it was added since
 	}
 	s := &l.lanes[lane]
 	if s.Next >= s.Limit {

@@ -28,6 +28,9 @@ const (
 	// storePatience is how long a freeze waits for a store that is away. Then N is the high-water mark, below which all
 	// drawn numbers are, and the sale opens all the same.
 	storePatience = 5 * time.Second
+	// beaconPatience is how long one look for the public value may take: less than a step, so that a beacon that hangs leaves the
+	// time to draw without it.
+	beaconPatience = 2 * time.Second
 )
 
 func commitment(k [32]byte) string { return draw.Commitment(k) }
@@ -70,11 +73,11 @@ func (k *keeper) freeze(ctx context.Context, p *picture) (time.Duration, error) 
 	if err != nil {
 		return drawEvery, err
 	}
-	hash, err := s.writeList(ctx, &room, io.Discard)
+	hash, next, err := s.writeList(ctx, &room, io.Discard)
 	if err != nil {
 		return drawEvery, err
 	}
-	command := ledger.RoomFreeze{Event: h.event, ListHash: hex.EncodeToString(hash[:]), Lanes: frozenLanes(&room, counts)}
+	command := ledger.RoomFreeze{Event: h.event, ListHash: hex.EncodeToString(hash[:]), Lanes: frozenLanes(&room, counts, next)}
 	result, err := s.o.Ledger.Do(ctx, command)
 	if err != nil {
 		k.read = time.Time{}
@@ -84,8 +87,10 @@ func (k *keeper) freeze(ctx context.Context, p *picture) (time.Duration, error) 
 	return tick, nil
 }
 
-// frozenLanes is N of each lane: what the store has given out, or, where it is not known, the high-water mark.
-func frozenLanes(room *ledger.Room, counts []Count) []ledger.LaneCount {
+// frozenLanes is N of each lane: what the store has given out, or, where it is not known, the high-water mark; and never less than
+// next, so that every number of the sealed list is drawn: a store that was lost after it was frozen, and mended before the list
+// was sealed, has given more of them.
+func frozenLanes(room *ledger.Room, counts []Count, next []int64) []ledger.LaneCount {
 	lanes := make([]ledger.LaneCount, len(room.Lanes))
 	for i, l := range room.Lanes {
 		lanes[i].Lane = l.Key
@@ -98,25 +103,35 @@ func frozenLanes(room *ledger.Room, counts []Count) []ledger.LaneCount {
 			lanes[c.Lane].Count = min(c.Count, room.Lanes[c.Lane].HighWater)
 		}
 	}
+	for i := range lanes {
+		lanes[i].Count = max(lanes[i].Count, next[i])
+	}
 	return lanes
 }
 
-// writeList writes the list of an event's drawn joins and gives its hash.
-func (s *Service) writeList(ctx context.Context, room *ledger.Room, to io.Writer) (hash [32]byte, err error) {
+// writeList writes the list of an event's drawn joins, and gives its hash and, by lane, the number behind its greatest.
+func (s *Service) writeList(ctx context.Context, room *ledger.Room, to io.Writer) (hash [32]byte, next []int64, err error) {
 	keys := make([]string, len(room.Lanes))
 	for i, l := range room.Lanes {
 		keys[i] = l.Key
 	}
 	w, err := draw.NewListWriter(to, keys)
 	if err != nil {
-		return hash, err
+		return hash, nil, err
 	}
-	err = s.o.Log.Replay(ctx, room.Event, true, func(r Record) error { return w.Add(r.Lane, r.Number, r.Entry) })
+	next = make([]int64, len(keys))
+	err = s.o.Log.Replay(ctx, room.Event, true, func(r Record) error {
+		if err := w.Add(r.Lane, r.Number, r.Entry); err != nil {
+			return err
+		}
+		next[r.Lane] = r.Number + 1 // they come in order
+		return nil
+	})
 	if err != nil {
-		return hash, fmt.Errorf("read the list of joins: %w", err)
+		return hash, nil, fmt.Errorf("read the list of joins: %w", err)
 	}
 	hash, _, err = w.Close()
-	return hash, err
+	return hash, next, err
 }
 
 // WriteList writes the list of joins whose hash is published, as draw.ListWriter does.
@@ -135,7 +150,7 @@ func (s *Service) WriteList(ctx context.Context, event id.ID, to io.Writer) erro
 	if room.Phase < ledger.RoomDrawing {
 		return fault.New(fault.Conflict, "the list of joins is fixed when the sale opens")
 	}
-	_, err = s.writeList(ctx, &room, to)
+	_, _, err = s.writeList(ctx, &room, to)
 	return err
 }
 
@@ -145,7 +160,9 @@ func (k *keeper) draw(ctx context.Context, p *picture, now ledger.Time) error {
 	room := &p.room
 	waits := now < room.Frozen+ledger.Time(p.rule.Room.DrawWaitFor())
 	if room.Source != "" && s.o.Beacon != nil {
-		value, public, err := s.o.Beacon.Value(ctx, room.Source)
+		asking, cancel := context.WithTimeout(ctx, beaconPatience)
+		value, public, err := s.o.Beacon.Value(asking, room.Source)
+		cancel()
 		switch {
 		case err == nil && value != "" && len(value) <= DrawValueBytesMax:
 			// A value that was public before the list was fixed proves nothing.

@@ -18,8 +18,8 @@ type Store interface {
 	// identity is this customer's from then on, until they leave.
 	//
 	// Errors: ErrUnknown (the store does not know the event, or has lost it: Restore it); ErrClosed (nobody may join now);
-	// ErrLimit (no number below Limit is left: raise the ledger's mark, then Limit, then try again); anything else: the store is
-	// away.
+	// ErrLimit (no number below Limit is left, as in a lane that is new: raise the ledger's mark, then Limit, then try again);
+	// anything else: the store is away.
 	Join(ctx context.Context, j Join) (Joined, error)
 
 	// Freeze ends the waiting phase in one atomic step, and answers how many numbers each lane has given out. Again: the same

@@ -18,7 +18,10 @@ const (
 	figuresEvery = time.Second
 	storeEvery   = time.Second // whether the store has lost something
 	stepPatience = 5 * time.Second
-	forgetAfter  = time.Hour // a room is forgotten so long after its sale's end
+	// freezePatience is how long one attempt to freeze may take: the list of two million joins is read in it, and an attempt that
+	// is broken off begins from its first line again.
+	freezePatience = time.Minute
+	forgetAfter    = time.Hour // a room is forgotten so long after its sale's end
 )
 
 // tick is RoomTick as the standard library has it.
@@ -177,9 +180,7 @@ func (k *keeper) run(ctx context.Context) {
 		case <-k.h.nudge:
 			timer.Stop()
 		}
-		limited, cancel := context.WithTimeout(ctx, stepPatience)
-		next, err := k.step(limited)
-		cancel()
+		next, err := k.step(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -220,8 +221,13 @@ func (k *keeper) due(last *time.Time, every time.Duration) bool {
 }
 
 // step does what is next for the room, and says when to look again; 0: never.
-func (k *keeper) step(ctx context.Context) (time.Duration, error) {
+func (k *keeper) step(all context.Context) (time.Duration, error) {
 	s, h := k.s, k.h
+	if s.halls.get(h.event) != h {
+		return 0, nil // it was forgotten, or there are too many
+	}
+	ctx, cancel := context.WithTimeout(all, stepPatience)
+	defer cancel()
 	p := h.picture.Load()
 	if p.rule.Room.Mode == ledger.RoomOff && (p.room.Inside == 0 || p.room.Phase != ledger.RoomOpen) {
 		return 0, nil
@@ -249,7 +255,9 @@ func (k *keeper) step(ctx context.Context) (time.Duration, error) {
 		if wait := ledger.Duration(p.rule.SaleOpens - now).Std(); wait > 0 {
 			return min(wait, idleEvery), nil
 		}
-		return k.freeze(ctx, p)
+		patient, cancel := context.WithTimeout(all, freezePatience)
+		defer cancel()
+		return k.freeze(patient, p)
 	case ledger.RoomDrawing:
 		if p.rule.Room.Closed {
 			return idleEvery, nil

@@ -21,10 +21,10 @@ const (
 const take = `
 local function take(room, lane)
   local r = redis.call('HMGET', room, 'phase', 'n'..lane, 'l'..lane)
-  if not r[1] or not r[2] then return {2} end
+  if not r[1] then return {2} end
   local phase = tonumber(r[1])
   if phase ~= 1 and phase ~= 2 then return {3} end
-  if tonumber(r[2]) >= tonumber(r[3]) then return {4} end
+  if not r[2] or tonumber(r[2]) >= tonumber(r[3]) then return {4} end
   local number = redis.call('HINCRBY', room, 'n'..lane, 1) - 1
   return {0, number, phase == 1 and 1 or 0}
 end
