@@ -20,8 +20,8 @@ const (
 	OfferTTLMax     = ledger.Duration(24 * 60 * 60 * 1000)
 	LaneWeightMax   = 1_000
 	SourceRunesMax  = 200
-	UnpaidMax       = 1_000
-	HoldingRestMax  = ledger.Duration(7 * 24 * 60 * 60 * 1000)
+	UnpaidMax       = ledger.UnpaidHoldsMax
+	HoldingRestMax  = ledger.HoldingRestMax
 	JoinsAheadMax   = 30 * 24 * time.Hour // joins open at most this long before the sale does
 	beaconNameBytes = 40
 )

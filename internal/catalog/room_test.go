@@ -136,6 +136,34 @@ func TestRoomsThatCannotBe(t *testing.T) {
 	}
 }
 
+// The greatest and the least that an event may say are what a ledger takes: else it would be stored here and never reach it.
+func TestTheLedgerTakesWhatARoomMaySay(t *testing.T) {
+	w := newWorld(t)
+	e := w.mustImport(t, nil)[0].Event
+	for name, edit := range map[string]func(e *catalog.Event){
+		"greatest": func(e *catalog.Event) {
+			e.Holding = catalog.Holding{UnpaidMax: catalog.UnpaidMax, Rest: catalog.HoldingRestMax, SeatRest: catalog.HoldingRestMax}
+			e.Room.Turn, e.Room.Stay, e.Room.DrawWait = catalog.TurnMax, catalog.StayMax, catalog.DrawWaitMax
+			e.Room.Rate, e.Room.ActiveMax = ledger.RoomRateMax, ledger.RoomActiveMax
+			e.Room.Lanes = []catalog.Lane{{Key: "a", Name: "A", Weight: catalog.LaneWeightMax}}
+		},
+		"least": func(e *catalog.Event) {
+			e.Holding = catalog.Holding{}
+			e.Room.Turn, e.Room.Stay, e.Room.DrawWait = catalog.RoomTimeMin, catalog.RoomTimeMin, catalog.RoomTimeMin
+			e.Room.Rate, e.Room.ActiveMax = 1, 1
+		},
+	} {
+		if _, err := w.EditEvent(t.Context(), e.ID, 0, func(e *catalog.Event) { e.Room.Mode = catalog.RoomOn; edit(e) }); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		l := w.books.event(e.ID)
+		if room, holding := l.Room.Problem(), l.Holding.Problem(); room != "" || holding != "" {
+			t.Errorf("%s: a ledger refuses %s%s", name, room, holding)
+		}
+	}
+}
+
 func TestDrawSources(t *testing.T) {
 	for text, want := range map[string]catalog.DrawSource{
 		"": {}, "none": {},
