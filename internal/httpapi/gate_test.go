@@ -267,6 +267,15 @@ func TestWaitingBeforeSigningIn(t *testing.T) {
 		t.Errorf("%d %s", got.status, got.body)
 	}
 	w.problemOf(w.holdWith("device", "ben", in.Token, "A-A-3"), "not_admitted")
+
+	// They give the number up as who they are now, and with it the session.
+	leave := ask{method: "DELETE", path: w.queue("device", "/"+place.ID), customer: "ben"}
+	w.problemOf(w.ask(leave), "wrong_customer")
+	leave.customer, leave.header = "ann", mine
+	if got := w.ask(leave); got.status != 204 {
+		t.Fatalf("leaving the line: %d %s", got.status, got.body)
+	}
+	w.problemOf(w.holdWith("device", "ann", in.Token, "A-A-3"), "not_admitted")
 	// Where it is not allowed, nobody waits unknown.
 	_, cookies = w.proof("line", "", nil)
 	w.problemOf(w.ask(ask{method: "POST", path: w.queue("line", ""), header: http.Header{"Cookie": cookies}, body: `{}`}), "sign_in_required")

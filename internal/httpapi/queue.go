@@ -456,16 +456,20 @@ func (a *api) queueClaim(w http.ResponseWriter, r *request) error {
 			return fault.New(fault.Blocked, "")
 		}
 	}
-	holder := r.customer
-	if device := v.Mark.Device; s.Customer != holder && !device.IsZero() && s.Customer == deviceCustomer(device) {
-		holder = s.Customer // it waited in this browser before they signed in
-	}
-	admission, err := a.Rooms.ClaimFor(r.Context(), queueID, holder, r.customer)
+	admission, err := a.Rooms.ClaimFor(r.Context(), queueID, holder(&s, v, r.customer), r.customer)
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	return write(w, http.StatusOK, Admission{Token: admission.Token, Session: admission.Session.Text(id.Session), Expires: admission.Expires.Std()})
+}
+
+// holder is who a number is to be asked for as: the customer, or their browser where it waited before they signed in.
+func holder(s *waitingroom.Standing, v guard.Visit, customer id.ID) id.ID {
+	if device := v.Mark.Device; !device.IsZero() && s.Customer == deviceCustomer(device) {
+		return s.Customer
+	}
+	return customer
 }
 
 func (a *api) queueLeave(w http.ResponseWriter, r *request) error {
@@ -477,11 +481,12 @@ func (a *api) queueLeave(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	customer, err := a.waiting(e, a.visit(nil, r, s.Event, guard.Joins))
+	v := a.visit(nil, r, s.Event, guard.Joins)
+	customer, err := a.waiting(e, v)
 	if err != nil {
 		return err
 	}
-	if err := a.Rooms.LeaveQueue(r.Context(), queueID, customer); err != nil {
+	if err := a.Rooms.LeaveQueue(r.Context(), queueID, holder(&s, v, customer)); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -147,7 +147,7 @@ func (s *Service) LeaveQueue(ctx context.Context, queueID string, customer id.ID
 	session, err := s.o.Reader.SessionOfNumber(ctx, ledger.SessionNumber{Event: t.event, Lane: lane, Number: t.number})
 	switch {
 	case err == nil && session.Live(s.shardNow()):
-		if err := s.Leave(ctx, session.ID, customer); err != nil {
+		if err := s.Leave(ctx, session.ID, session.Customer); err != nil { // whose browser may have waited before they signed in
 			return err
 		}
 	case err != nil && !errors.Is(err, ledger.ErrNotFound):
