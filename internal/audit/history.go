@@ -226,12 +226,13 @@ func (h *hall) agree(c *chain) {
 	}
 }
 
-// blocks checks the rows of organizers, which are of no claim.
+// blocks checks the rows that are of no claim: what organizers keep back, and what nobody on the waitlist wanted.
 func (h *hall) blocks(rows iter.Seq[historyRow]) {
 	for r := range rows {
 		block := r.was == "available" && r.becomes == "blocked"
 		unblock := r.was == "blocked" && r.becomes == "available"
-		if _, err := parsePairs(r.seats); err != nil || (!block && !unblock) {
+		unwanted := r.was == "returned" && r.becomes == "available"
+		if _, err := parsePairs(r.seats); err != nil || (!block && !unblock && !unwanted) {
 			h.bad(CheckHistory, "blocks", "row %d: %q becomes %q", r.id, r.was, r.becomes)
 		}
 	}

@@ -29,6 +29,7 @@ func (v *visit) afterwards(ctx context.Context, b *httpapi.Booking, random *rand
 		v.figures.did(namedBookings)
 	}
 	if v.after == afterNothing {
+		v.mayGiveBack(b, random)
 		return
 	}
 	later := *v.buyer // the first visit may go on: what both change is each one's own

@@ -106,6 +106,7 @@ type sale struct {
 	presale    *presale
 	present    sync.WaitGroup // who waits in line or is inside
 	joinedLine atomic.Int64   // numbers taken
+	changed    []changedMind  // protected by mu
 	hoping     sync.WaitGroup // who has left a wish
 	noHope     chan struct{}  // closed when nothing comes back any more
 	wishes     atomic.Int64

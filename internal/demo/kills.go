@@ -117,7 +117,7 @@ func (s *sale) tellKill(i, of int, done *killed) {
 		late = fmt.Sprintf(" (more than %s)", readyWish)
 	}
 	s.screen.say("Kill %d of %d: %s. Ready in %.2f s%s, audit ok in %.1f s;", i+1, of, what, done.ready.Seconds(), late, done.audit.Seconds())
-	s.screen.say("  %s numbers, %s entries, %s holds and %s bookings of the journal are there.", thousands(int64(done.numbers)),
+	s.screen.say("  The journal's %s numbers, %s entries, %s holds, %s bookings are there.", thousands(int64(done.numbers)),
 		thousands(int64(done.entries)), thousands(int64(done.holds)), thousands(int64(done.bookings)))
 }
 

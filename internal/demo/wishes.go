@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -12,10 +13,11 @@ import (
 // The waitlist: who found nothing leaves a wish, and takes what comes back in their turn.
 
 const (
-	wishesPer  = 3               // of those who found nothing, one in so many leaves a wish
-	wishesMost = 200             // more say nothing new
-	wishMargin = 5 * time.Second // after the last hold has run out
-	wishEvery  = 2 * time.Second // how often they look, beside the mail
+	wishesPer   = 3   // of those who found nothing, one in so many leaves a wish
+	wishesMost  = 200 // more say nothing new
+	changedMost = 4
+	wishMargin  = 5 * time.Second // after the last hold has run out
+	wishEvery   = 2 * time.Second // how often they look, beside the mail
 )
 
 // wishFor leaves a wish, where somebody found nothing, and goes on beside until it comes true or there is no hope any more.
@@ -24,7 +26,11 @@ func (v *visit) wishFor(ctx context.Context) {
 		return
 	}
 	q := v.call("wish", http.MethodPost, "/v1/events/"+v.house.event.ID+"/waitlist")
-	q.key, q.body = v.key("wish"), httpapi.WaitlistRequest{Quantity: v.party, Least: 1, Queue: v.place.queue}
+	wish := httpapi.WaitlistRequest{Quantity: v.party, Queue: v.place.queue}
+	if v.random.IntN(3) == 0 {
+		wish.Least = 1 // the others want all or nothing
+	}
+	q.key, q.body = v.key("wish"), wish
 	a, err := v.client.do(ctx, q, v.random)
 	switch {
 	case err != nil:
@@ -103,6 +109,37 @@ func (v *visit) giveUpWish(ctx context.Context) {
 	}
 }
 
+// A changedMind is somebody who would give tickets back, were they asked to.
+type changedMind struct {
+	visit   *visit
+	booking *httpapi.Booking
+}
+
+// mayGiveBack remembers some of those who have paid, the latest.
+func (v *visit) mayGiveBack(b *httpapi.Booking, random *rand.Rand) {
+	if v.isNamed() || v.card != cardGood || b.Exchange != "" {
+		return
+	}
+	later := *v.buyer
+	later.random = fork(random)
+	w := &visit{sale: v.sale, buyer: &later, house: v.house, who: v.who}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.changed = append(v.changed, changedMind{w, b})
+	v.changed = v.changed[max(0, len(v.changed)-changedMost):]
+}
+
+// giveBack lets some give their tickets back at last, by telephone: so there is something for the waitlist, whatever else
+// comes back.
+func (s *sale) giveBack(ctx context.Context) {
+	s.mu.Lock()
+	all := s.changed
+	s.mu.Unlock()
+	for _, c := range all {
+		c.visit.organizerRefund(ctx, c.booking)
+	}
+}
+
 // closeLine ends the line for good. Again: nothing.
 func (s *sale) closeLine(ctx context.Context) error {
 	if s.lineClosed {
@@ -118,6 +155,7 @@ func (s *sale) lastChances(ctx context.Context) error {
 		if err := s.closeLine(ctx); err != nil {
 			return err
 		}
+		s.giveBack(ctx)
 		sleep(ctx, s.late()+wishMargin)
 	}
 	close(s.noHope)
