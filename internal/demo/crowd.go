@@ -87,21 +87,30 @@ func (s *sale) joinAll(ctx context.Context, all []arrival) {
 // hurryShare is how much is sold or held when the organizer makes turns shorter, so that those who do not come keep no seat waiting.
 const hurryShare = 0.9
 
-// waitForAll waits until nobody is in line or inside. When nothing is free the organizer closes the line, and what comes back is
-// for those who leave a wish; so too after all too long. Who is still outside then is sent home.
+// quietMax is for how long nothing may be bought of a house that is nearly full before the organizer closes the line: what is left then
+// are single places that nobody in it wants.
+const quietMax = 12 * time.Second
+
+// waitForAll waits until nobody is in line or inside. When nothing is free, or nobody wants what is, the organizer closes the line,
+// and what comes back is for those who leave a wish; so too after all too long. Who is still outside then is sent home.
 func (s *sale) waitForAll(ctx context.Context) error {
 	gone := make(chan struct{})
 	go func() {
 		s.present.Wait()
 		close(gone)
 	}()
+	moved, taken := time.Now(), s.house.taken()
 	for {
 		select {
 		case <-gone:
 			return nil
 		case <-time.After(time.Second):
 		}
-		late := ctx.Err() != nil || time.Since(s.began) > intakeMax+time.Duration(s.downtime.Load())
+		if now := s.house.taken(); now != taken {
+			moved, taken = time.Now(), now
+		}
+		quiet := taken >= hurryShare && time.Since(moved) > quietMax
+		late := quiet || ctx.Err() != nil || time.Since(s.began) > intakeMax+time.Duration(s.downtime.Load())
 		if !late && !s.house.full() {
 			if s.house.taken() >= hurryShare && !s.hurried {
 				s.hurried = true
