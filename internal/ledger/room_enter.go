@@ -51,6 +51,13 @@ func (r *Room) forget(now Time) {
 	}
 }
 
+// hold lets those who knock keep their place over a pause, in which their claims are not heard.
+func (r *Room) hold(paused Time) {
+	for i := range r.Knocks {
+		r.Knocks[i].Last += paused
+	}
+}
+
 // places is how many may enter now.
 func (r *Room) places(rule *RoomRule, check Checks) int {
 	left := RoomActiveMax
@@ -154,6 +161,9 @@ func (r *Room) Claim(e *Event, c Enter, now Time, check Checks, makeRoom func() 
 
 // entering is the fault with which everybody's claim is refused, nil where it is not.
 func (r *Room) entering(e *Event, now Time) *fault.Error {
+	if e.Room.Mode == RoomOff { // it goes on only until those inside have left
+		return e.Room.Gone()
+	}
 	if e.Room.Paused {
 		return fault.New(fault.Paused, "the waiting room is paused")
 	}

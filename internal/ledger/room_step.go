@@ -52,10 +52,11 @@ func (r *Room) Report(report RoomReport, now Time) bool {
 	return true
 }
 
-// Stepping is the fault with which Advance is refused, nil where it is not.
+// Stepping is the fault with which Advance is refused, nil where it is not. A room that is switched off with people inside
+// goes on until their sessions have ended.
 func (r *Room) Stepping(rule *RoomRule) *fault.Error {
 	switch {
-	case rule.Mode == RoomOff:
+	case rule.Mode == RoomOff && r.Inside == 0:
 		return rule.Gone()
 	case r.Phase != RoomOpen:
 		return fault.New(fault.Conflict, "the room is %s", r.Phase)
@@ -70,12 +71,17 @@ func (r *Room) Step(e *Event, a Advance, now Time) (calls []Call, called int) {
 	last, elapsed := r.Tick, min(Duration(now-r.Tick), stepMax)
 	r.Tick = now
 	r.second(now)
-	r.forget(now)
 	r.joined(a.Joined)
 	if secondOf(now) > secondOf(last) {
 		r.rate(rule, now)
 	}
-	if r.entering(e, now) != nil { // paused: the turns' clock stands
+	stands := r.entering(e, now)
+	if stands != nil && stands.Code == fault.Paused {
+		r.hold(now - last)
+	} else {
+		r.forget(now)
+	}
+	if stands != nil { // and with it the turns' clock
 		r.Debt = 0
 		return nil, 0
 	}

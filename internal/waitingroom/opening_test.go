@@ -143,6 +143,23 @@ func TestOldValueProvesNothing(t *testing.T) {
 	})
 }
 
+// C3: what a beacon says is fetched: an organizer cannot enter it, and with it say that the draw is provable.
+func TestNobodyEntersTheValueOfABeacon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil, func(e *ledger.Event) { e.Room.Source, e.Room.DrawWait = "beacon: quicknet 12345", 20_000 })
+		n := w.node(nil)
+		w.joinAll(n, 10, "")
+		w.until("N is frozen", func() bool { return w.room().Phase == ledger.RoomDrawing })
+		if err := n.SetDrawValue(context.Background(), w.event, "mine"); fault.CodeOf(err) != fault.Conflict {
+			t.Errorf("a value of the organizer's: %v", err)
+		}
+		w.open()
+		if room := w.room(); room.Provable || room.Value != "" {
+			t.Errorf("%+v", room)
+		}
+	})
+}
+
 // C4: with the order of arrival a number is its position from the first moment on.
 func TestOrderOfArrival(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

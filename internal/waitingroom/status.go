@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"onsale/internal/catalog"
 	"onsale/internal/fault"
 	"onsale/internal/id"
 	"onsale/internal/ledger"
@@ -183,7 +184,7 @@ func (s *Service) statusOf(h *hall, p *picture) StatusDoc {
 		RatePerS: room.Rate, ActiveMax: rule.Room.ActiveMax, Inside: room.Inside, TurnMS: int64(rule.Room.TurnFor()),
 		Lanes: []StatusLane{}, PollEarlyS: int64(p.outlook.pollEarly / time.Second),
 	}
-	if rule.Room.Arrival {
+	if p.committed && room.Arrival || !p.committed && rule.Room.Arrival { // once joins are open the order is fixed
 		doc.OpeningOrder = OrderArrival
 	}
 	h.mu.Lock()
@@ -275,7 +276,8 @@ func leftDoc(left Left, currency string) *StatusLeft {
 // SetDrawValue enters the public value of an event whose room is drawing, as an organizer read it from the named source. It
 // counts as provable: the list's hash was public before.
 //
-// Faults: those of ledger.RoomDraw; invalid (empty or longer than DrawValueBytesMax).
+// Faults: those of ledger.RoomDraw; invalid (empty or longer than DrawValueBytesMax); conflict (the source is a beacon, whose
+// value nobody enters).
 func (s *Service) SetDrawValue(ctx context.Context, event id.ID, value string) error {
 	if value == "" || len(value) > DrawValueBytesMax {
 		return &fault.Error{Code: fault.Invalid, Field: "value", Detail: "a public value has 1 to 256 bytes"}
@@ -294,6 +296,9 @@ func (s *Service) SetDrawValue(ctx context.Context, event id.ID, value string) e
 		return fault.New(fault.Conflict, "the room is %s: a value is entered when N is frozen and before the draw", room.Phase)
 	case room.Source == "":
 		return fault.New(fault.Conflict, "the room has named no source of a public value")
+	}
+	if named, err := catalog.ParseDrawSource(room.Source); err == nil && named.Beacon != "" {
+		return fault.New(fault.Conflict, "the value of %s is fetched: where it does not come, the draw is committed", room.Source)
 	}
 	return s.drawWith(ctx, h, value, true)
 }

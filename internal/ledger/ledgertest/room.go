@@ -181,6 +181,32 @@ var roomScenarios = []scenario{
 		w.set(func(e *ledger.Event) { e.State = ledger.Paused })
 		w.no(fault.Paused, w.enter(alice, 0))
 	}},
+	{"C8: who knocks when a pause begins goes before the others when it ends", func(w *world) {
+		w.called(6, func(e *ledger.Event) { e.Room.Turn = 20 * second })
+		w.ticks(10 * second)
+		w.set(func(e *ledger.Event) { e.Room.Rate = 1 })
+		w.nextSecond()
+		w.entered(dave, 5)
+		w.no(fault.NextIn, w.enter(alice, 4), "room")
+		w.ticks(14 * second) // her turn is over, but for her knock
+		w.set(func(e *ledger.Event) { e.Room.Paused = true })
+		w.ticks(5 * minute)
+		w.set(func(e *ledger.Event) { e.Room.Paused, e.Room.Rate = false, 1 })
+		w.nextSecond()
+		w.no(fault.NextIn, w.enter(bob, 3), "room")
+		w.entered(alice, 4)
+	}},
+	{"a room that is switched off with people inside ends their sessions", func(w *world) {
+		w.called(2, func(e *ledger.Event) { e.Room.Stay = 30 * second })
+		s := w.entered(alice, 0)
+		w.given(ledger.RoomNumbers{Event: mainEvent, Lane: general, Upto: 8})
+		w.set(func(e *ledger.Event) { e.Room.Mode = ledger.RoomOff })
+		w.ticks(30 * second)
+		w.same("why", w.session(s.ID).Why, ledger.SessionExpired)
+		w.same("inside", w.room().Inside, 0)
+		w.same("who is called", w.room().Lanes[0].Watermark, int64(2))
+		w.no(fault.Conflict, w.advance())
+	}},
 	{"C7: while it is full turns do not run out", func(w *world) {
 		w.called(4, func(e *ledger.Event) { e.Room.ActiveMax, e.Room.Stay = 1, 2*minute })
 		w.entered(alice, 0)
