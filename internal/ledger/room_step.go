@@ -183,7 +183,11 @@ func (r *Room) callable(rule *RoomRule, a Advance, show int64) int64 {
 		perBuyer = perBuyerPrior
 	}
 	wanted := max(1, (int64(max(a.Available, 0))*seatsMargin+perBuyer-1)/perBuyer)
-	without := people - entered + max(0, inside-int64(max(a.Holding, 0)))
+	// Whoever is not at the door long after being called most likely will not come: of them a quarter count, or at the end of a
+	// sale each would keep the last seats from the line for a whole turn.
+	old, came := r.turns(func(c *Call) bool { return r.Clock-c.Clock > 2*showAfter })
+	away := max(0, old-came-knocks)
+	without := people - entered - (away - away/4) + max(0, inside-int64(max(a.Holding, 0)))
 	return max(0, min(byPlaces, wanted-without))
 }
 

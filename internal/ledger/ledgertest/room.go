@@ -237,6 +237,23 @@ var roomScenarios = []scenario{
 		}
 		w.same("positions", len(seen), n)
 	}},
+	{"C6: who does not come does not keep the last seats from the line for a whole turn", func(w *world) {
+		w.roomed(10, nil)
+		called := func(d ledger.Duration) int64 {
+			for range d / ledger.RoomTick {
+				w.pass(ledger.RoomTick)
+				a := w.advance()
+				a.Available = 2
+				w.given(a)
+			}
+			return w.room().Lanes[0].Watermark
+		}
+		w.same("at once", called(20*second), int64(1))
+		w.same("and when that one has not come", called(2*second), int64(2))
+		w.same("no more than that", called(15*second), int64(2))
+		w.entered(alice, 1)
+		w.same("while somebody chooses", called(30*second), int64(2))
+	}},
 	{"C6: a step is made once in each tick, whoever asks", func(w *world) {
 		w.roomed(1000, nil)
 		w.pass(ledger.RoomTick)
