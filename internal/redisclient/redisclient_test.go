@@ -16,7 +16,8 @@ import (
 
 func TestMain(m *testing.M) {
 	// The library closes connections to nodes that a cluster has lost five seconds later, also when it was closed itself.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"),
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1")) // a refresh that waits its second, and ends by itself
 }
 
 func TestOptionsAreChecked(t *testing.T) {
